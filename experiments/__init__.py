@@ -1,0 +1,1 @@
+"""Studies: one module per question, each run as `pcsim experiment NAME`."""

@@ -1,0 +1,1 @@
+"""Models of real hardware: what a chip does to the equations."""

@@ -1,0 +1,100 @@
+"""The automatic run: full batch, states and weights flow together, nothing is ever switched.
+
+    x_{t+1} = x_t − γ ∂F/∂x,   θ_{t+1} = optimiser(θ_t, −∂F/∂θ)      for all samples, at every t
+
+until the energy has converged by the criterion of `config.Convergence`; then the run ends by
+itself. Each replica stops on its own: its rates become zero, the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from pcsim.backends.discrete import Discrete
+from pcsim.config import Config, Convergence
+from pcsim.errors import ConfigError
+from pcsim.kernels.optim import Rate
+from pcsim.results import attributes
+from pcsim.store import Result, Variable
+from pcsim.training import Training
+
+OUTCOMES = ("running", "converged", "diverged")
+Watch = Callable[[int, float], None]
+"""Called now and then with the step and the energy per sample of replica 0."""
+
+
+class Automatic:
+    """A full-batch population that runs until its energy has converged."""
+
+    def __init__(self, config: Config) -> None:
+        if not config.run.automatic:
+            raise ConfigError("run.automatic: must be true for an automatic run")
+        self.config = config
+        self.training = Training(config)
+        assert isinstance(self.training.rule, Discrete)  # the configuration allows nothing else
+        self.rule = self.training.rule
+        self.energies: list[np.ndarray] = []
+        self.steps = np.zeros(len(self.training.replicas), dtype=np.int64)
+        self.outcome = np.zeros(len(self.training.replicas), dtype=np.int64)
+
+    def run(self, watch: Watch | None = None) -> None:
+        """Go on until every replica has converged or diverged, or max_steps is reached."""
+        criterion, rule, task = self.config.convergence, self.rule, self.training.task
+        rule.start(next(task.batches(self.training.replicas, 0, 0)))
+        samples = len(task.train.x)
+        rates = (rule.gamma, self.training.optimizer.alpha)
+        for step in range(criterion.max_steps):
+            rule.step()
+            energy = rule.energy().double().cpu().numpy() / samples
+            self.energies.append(energy)
+            running = self.outcome == 0
+            self.steps[running] = step + 1
+            self.outcome[running & ~np.isfinite(energy)] = 2
+            self.outcome[running & self._converged(criterion)] = 1
+            if watch and step % 50 == 0:
+                watch(step, float(energy[0]))
+            if (self.outcome != 0).all():
+                break
+            if (self.outcome[running] != 0).any():
+                self._stop(rates)
+        rule.finish()
+
+    def _converged(self, criterion: Convergence) -> np.ndarray:
+        now, first = self.energies[-1], self.energies[0]
+        small = now <= criterion.atol * first
+        if len(self.energies) <= criterion.window:
+            return np.asarray(small)
+        before = self.energies[-1 - criterion.window]
+        return np.asarray(small | (before - now < criterion.rtol * before))
+
+    def _stop(self, rates: tuple[Rate, Rate]) -> None:
+        """Freeze the replicas that are done: their rates are zero from now on."""
+        flat = self.training.params.flat
+        on = torch.as_tensor(self.outcome == 0).to(flat)
+        self.rule.set_rates(on * rates[0], on * rates[1])
+
+    def result(self) -> Result:
+        """Return energies, outcome and accuracy on named axes."""
+        replicas = self.training.replicas
+        dims, unfold = replicas.dims, replicas.unfold
+        energies = np.stack(self.energies, 1)
+        # After its end a replica has no energy of its own making: mark, do not repeat.
+        energies[np.arange(energies.shape[1])[None] >= self.steps[:, None]] = np.nan
+        names = np.asarray(OUTCOMES)[self.outcome]
+        variables = {
+            "energy": Variable(
+                (*dims, "step"),
+                unfold(energies),
+                {"long_name": "energy F per sample", "units": "1"},
+            ),
+            "steps": Variable(dims, unfold(self.steps), {"long_name": "steps until the end"}),
+            "outcome": Variable(dims, unfold(names)),
+        }
+        if self.config.data.mode == "supervised":
+            for name in ("train", "test"):
+                accuracy = self.training.accuracy(getattr(self.training.task, name))
+                variables[f"{name}_accuracy"] = Variable(dims, unfold(accuracy))
+        return Result(variables, replicas.coords, attributes(self.config))

@@ -1,0 +1,293 @@
+"""The discrete schedules PC, Z-IL and iPC: one loop, which differ only in who learns when.
+
+At step t, from one and the same state (x_t, θ_t):
+
+    ξ ← errors;  d ← −∂F/∂x;  g ← −∂F/∂θ of the nodes that learn at t
+    x_{t+1} = x_t + γ d;      θ_{t+1} = optimiser(θ_t, g)
+
+iPC: every node learns at every step. PC: every node at the last step (or after it).
+Z-IL: the nodes of level t at step t, T = depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcsim.config import Schedule
+from pcsim.errors import ConfigError
+from pcsim.kernels.clamped_input import ClampedInput
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.field import Field
+from pcsim.kernels.optim import Optimizer, Rate
+from pcsim.kernels.parameters import STATE_KEY, Parameters, generator
+from pcsim.maps import Prior
+from pcsim.network import Mode, Network
+
+Nodes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """Which nodes take part in one step."""
+
+    fresh: Nodes
+    """Prediction must be computed again: a parent or the weights have changed."""
+    active: Nodes
+    """Error may differ from zero."""
+    moving: Nodes
+    """State moves."""
+    learning: Nodes
+    """Weights move."""
+
+
+class Discrete:
+    """One population of replicas under a discrete schedule."""
+
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        schedule: Schedule,
+        optimizer: Optimizer,
+        *,
+        gamma: Rate | None = None,
+        mode: Mode = "supervised",
+        seeds: Sequence[int] = (),
+        counter: Counter | None = None,
+    ) -> None:
+        if schedule.rule == "bp":
+            raise ConfigError(
+                "Discrete.schedule: BP is not a schedule; use pcsim.backends.backprop"
+            )
+        self.network = network
+        self.params = params
+        self.schedule = schedule
+        self.optimizer = optimizer
+        self.gamma: Rate = schedule.gamma if gamma is None else gamma
+        self.counter = counter
+        self.field = Field(network, params, mode, counter=counter)
+        self.seeds = list(seeds) or list(range(params.replicas))
+        self.T = network.depth if schedule.rule == "zil" else schedule.T
+        self.batches = 0
+        self.carried: dict[int, Tensor] = {}
+        """States that the next batch starts from, with init = "carry"."""
+        self._last_energy: Tensor | None = None
+        self._rate: Rate = self.gamma
+        fast = schedule.fast and optimizer.plain and schedule.rule == "ipc"
+        self._followable = {
+            index: ClampedInput(kernel)
+            for index in (self.field.clamped_input if fast else ())
+            if (kernel := self.field.maps[index])
+        }
+        self.inputs: dict[int, ClampedInput] = {}
+        self.steps = tuple(self._plan(t) for t in range(self.T))
+        everything = self.field.predicted
+        self._full = Step(everything, everything, self.field.free, everything)
+        # A move that the next batch's initialisation throws away need not be computed.
+        self._skips_last_move = (
+            schedule.fast and schedule.init != "carry" and schedule.pc_update_at == "last"
+        )
+
+    def _learners(self, t: int) -> Nodes:
+        rule, last = self.schedule.rule, self.schedule.pc_update_at == "last"
+        if rule == "ipc" or (rule == "pc" and last and t == self.T - 1):
+            return self.field.predicted
+        if rule == "zil":
+            return tuple(i for i in self.field.predicted if self.network.levels[i] == t)
+        return ()
+
+    def _plan(self, t: int) -> Step:
+        """Leave out what is known to be zero or unchanged after a feed-forward start.
+
+        The only error then is at node 0, and errors spread by one node per step. Nothing else may
+        stir: no prior that pulls, and no weight that moves without an error (decay, momentum,
+        learned variances).
+        """
+        field, network = self.field, self.network
+        learning = self._learners(t)
+        if self.schedule.rule == "zil" and t == self.T - 1:
+            # Only the top map is left: its prediction has not changed since the feed-forward pass.
+            return Step((), learning, (), learning)
+        quiet = self.schedule.fast and self.schedule.init == "ff"
+        quiet &= not any(isinstance(node.map, Prior) for node in network.nodes)
+        if self.schedule.rule == "ipc":
+            quiet &= self.optimizer.plain
+            quiet &= not any("log_var" in views for views in self.params.of)
+        if not quiet:
+            return Step(field.predicted, field.predicted, field.free, learning)
+        reach = network.reach
+        fresh = tuple(
+            i
+            for i in field.predicted
+            if any(reach[p] <= t and field.holds[p] != "clamped" for p in network.nodes[i].parents)
+            or (bool(learning) and self.schedule.rule != "pc" and reach[i] < t)
+        )
+        reached = tuple(i for i in field.predicted if reach[i] <= t)
+        active = field.predicted if self.schedule.rule == "pc" and learning else reached
+        if self.schedule.rule == "ipc":
+            learning = reached
+        moving = tuple(i for i in field.free if reach[i] <= t + 1)
+        return Step(fresh, active, moving, learning)
+
+    def start(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
+        """Clamp new data (one tensor or None per node) and initialise the states."""
+        field = self.field
+        like = next(c for c in clamps if c is not None)
+        samples = like.shape[1]
+        replicas = self.params.replicas
+        states: list[Tensor] = []
+        carried = bool(self.carried) and all(v.shape[1] == samples for v in self.carried.values())
+        for index, node in enumerate(self.network.nodes):
+            clamp = clamps[index]
+            hold = field.holds[index]
+            if (clamp is None) != (hold == "free"):
+                raise ConfigError(
+                    f"node {index} is {hold} in mode {field.mode!r}: "
+                    + ("data is missing" if clamp is None else "it takes no data")
+                )
+            if hold == "clamped":
+                assert clamp is not None
+                states.append(clamp)
+            elif hold == "masked":
+                assert clamp is not None
+                states.append(clamp.expand(replicas, -1, -1).clone())
+            elif carried:
+                states.append(self.carried[index])
+            else:
+                states.append(self._fresh_state(index, (replicas, samples, node.units), like))
+        field.load(states, mask)
+        self.inputs = {i: d for i, d in self._followable.items() if d.pays(samples, self.T)}
+        for drive in self.inputs.values():
+            drive.load()
+        if not carried:
+            self._initialise()
+        elif self.inputs:
+            field.predict(tuple(self.inputs))
+        self.batches += 1
+        if self.schedule.init == "carry":
+            self.carried = {i: field.x[i] for i in field.free if field.holds[i] == "free"}
+        self._last_energy, self._rate = None, self.gamma
+
+    def _fresh_state(self, index: int, shape: tuple[int, int, int], like: Tensor) -> Tensor:
+        init, sd = self.schedule.init, self.schedule.init_sd
+        is_root = not self.network.nodes[index].parents
+        if init == "normal" or (is_root and init != "zero"):
+            rows = [
+                generator(seed, STATE_KEY, self.batches, index).normal(0, sd, shape[1:])
+                for seed in self.seeds
+            ]
+            return torch.as_tensor(np.stack(rows), dtype=like.dtype, device=like.device)
+        return like.new_zeros(shape)
+
+    def _initialise(self) -> None:
+        field, counter = self.field, self.counter
+        if counter:
+            counter.paused = True
+        if self.schedule.init in ("ff", "carry"):
+            field.feedforward()
+        elif self.inputs:
+            field.predict(tuple(self.inputs))
+        if counter:
+            counter.paused = False
+
+    def evaluate(self, step: Step) -> None:
+        """Compute predictions and errors of one step."""
+        field, counter = self.field, self.counter
+        alpha = self._drive_rate()
+        if counter is None:
+            self._predict(step, alpha)
+        else:
+            with counter.simultaneous("forward"):
+                self._predict(step, alpha)
+        field.errors(step.active)
+
+    def _predict(self, step: Step, alpha: Rate) -> None:
+        for index in step.fresh:
+            if index in self.inputs:
+                self.field.mu[index] = self.inputs[index].predict(alpha)
+            else:
+                self.field.predict((index,))
+
+    def _drive_rate(self) -> Rate:
+        return self.optimizer.alpha * self.optimizer.scale
+
+    def step(self, step: Step | None = None, *, move: bool = True) -> None:
+        """One joint step from one state: errors, drift, learning, then both moves."""
+        step = step or self._full
+        field, counter = self.field, self.counter
+        self.evaluate(step)
+        drift: list[tuple[int, Tensor]] = []
+        if move:
+            if counter is None:
+                drift = field.drift(step.moving, step.active)
+            else:
+                with counter.simultaneous("backward"):
+                    drift = field.drift(step.moving, step.active)
+        self._learn(step.learning)
+        if self.schedule.discount < 1:
+            self._discount()
+        for index, d in drift:
+            if isinstance(self._rate, Tensor):
+                field.x[index].addcmul_(d, self._rate.view(-1, 1, 1))
+            else:
+                field.x[index].add_(d, alpha=self._rate)
+        if counter and step.learning:
+            # logged behind the drift's products: the update uses errors from before them
+            moved = [i for i in step.learning if bool(self._delta(i).any())]
+            counter.updated(moved, before=1 if drift else 0)
+
+    def _delta(self, index: int) -> Tensor:
+        energy = self.field.energies[index]
+        assert energy
+        return energy.xi
+
+    def _learn(self, nodes: Nodes) -> None:
+        if not nodes:
+            return
+        into, alpha, beta = self.optimizer.target
+        ordinary = [i for i in nodes if i not in self.inputs]
+        self.field.learn(ordinary, into, alpha, beta)
+        for index, drive in self.inputs.items():
+            if index in nodes:
+                drive.learn()
+        self.optimizer.commit(ordinary)
+
+    def _discount(self) -> None:
+        energy = self.field.energy()
+        if self._last_energy is not None:
+            factor = torch.where(energy >= self._last_energy, self.schedule.discount, 1.0)
+            self._rate = factor * self._rate
+        self._last_energy = energy
+
+    def set_rates(self, gamma: Rate, alpha: Rate) -> None:
+        """Change the step sizes between two steps; what was kept back is written first."""
+        for index, drive in self.inputs.items():
+            self.field.mu[index] = drive.predict(self._drive_rate())
+        self.finish()
+        self.gamma = self._rate = gamma
+        self.optimizer.alpha = alpha
+
+    def finish(self) -> None:
+        """Write what was kept back during the batch."""
+        for drive in self.inputs.values():
+            drive.write(self._drive_rate())
+
+    def batch(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
+        """Run one batch from its initialisation to its last weight update."""
+        self.start(clamps, mask)
+        for t, step in enumerate(self.steps):
+            last = t == self.T - 1
+            self.step(step, move=not (last and self._skips_last_move))
+        if self.schedule.rule == "pc" and self.schedule.pc_update_at == "after":
+            self.evaluate(self._full)
+            self._learn(self.field.predicted)
+        self.finish()
+
+    def energy(self) -> Tensor:
+        """Return F (replica,) at the last evaluated state, summed over samples."""
+        return self.field.energy()

@@ -1,0 +1,60 @@
+"""The command line: `pcsim VERB …`. Every error a user can cause ends in one sentence."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pcsim.cli import data, demo, experiment, run
+from pcsim.errors import InterruptedRunError, PcsimError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Does always-on predictive coding learn on your chip?",
+)
+app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
+app.command("run")(run.run)
+app.command("experiment")(experiment.experiment)
+app.command("demo")(demo.demo)
+
+USER_ERROR, INTERRUPTED = 2, 130
+
+
+def _version(show: bool) -> None:
+    if show:
+        from pcsim import __version__
+
+        typer.echo(f"pcsim {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options that belong to every verb (`--debug` is read in `main`)."""
+
+
+def main() -> None:
+    """Run the command line; one sentence and an exit code for errors, no traceback."""
+    debug = "--debug" in sys.argv[1:]
+    arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    try:
+        app(args=arguments, prog_name=Path(sys.argv[0]).name)
+    except (PcsimError, MemoryError, OSError) as error:
+        if debug:
+            raise
+        stopped = isinstance(error, InterruptedRunError)
+        kind = "" if isinstance(error, PcsimError) else f"{type(error).__name__}: "
+        sentence = f"{'interrupted' if stopped else 'error'}: {kind}{error}"
+        Console(stderr=True, soft_wrap=True).print(sentence, markup=False, highlight=False)
+        sys.exit(INTERRUPTED if stopped else USER_ERROR)

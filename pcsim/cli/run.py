@@ -1,0 +1,89 @@
+"""`pcsim run CONFIG`: train one configuration and store the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from pcsim import config as configuration
+from pcsim.cli.progress import console, epochs
+from pcsim.config import Config
+from pcsim.errors import ConfigError
+from pcsim.run import run as run_config
+from pcsim.store import Result
+
+
+def run(
+    config: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Result file [out/<config name>.h5].")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: learning.alpha=1e-3 (repeatable)."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
+) -> None:
+    """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
+    settings = configuration.load(config, dict(_pair(text) for text in change or []))
+    target = out or Path("out") / f"{config.stem}.h5"
+    if settings.run.automatic:
+        with console.status("automatic run") as status:
+
+            def watch(step: int, energy: float) -> None:
+                status.update(f"automatic run: step {step}, energy {energy:.4g} per sample")
+
+            result = run_config(settings, target, overwrite=overwrite, watch=watch)
+    else:
+        title = f"{settings.schedule.rule} on {settings.data.name}"
+        with epochs(title, settings.learning.epochs) as report:
+            result = run_config(settings, target, overwrite=overwrite, report=report)
+    console.print(summary(settings, result))
+    console.print(f"stored in {target}")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--set {text}: write it as section.field=value")
+    return name.strip(), value.strip()
+
+
+def summary(config: Config, result: Result) -> Table:
+    """Return the final numbers, one row per grid cell, mean ± sample SD over the seeds."""
+    if config.run.automatic:
+        return _automatic_summary(result)
+    name = "accuracy" if "accuracy" in result.variables else "train_energy"
+    values = result[name] if name == "accuracy" else result[name][..., -1]
+    axes = result.variables[name].dims[: values.ndim - 1]
+    shown = "test accuracy, %" if name == "accuracy" else "energy per sample"
+    table = Table(title=f"{config.schedule.rule} on {config.data.name}: {shown}")
+    for column in (*axes, "mean", "SD", "min", "max", "seeds"):
+        table.add_column(column, justify="right")
+    unit = 100 if name == "accuracy" else 1
+    for cell in np.ndindex(values.shape[:-1]):
+        row = unit * values[cell]
+        sd = f"{row.std(ddof=1):.3g}" if len(row) > 1 else "–"
+        labels = [f"{result.coords[a][k]:g}" for a, k in zip(axes, cell, strict=True)]
+        numbers = (f"{row.mean():.4g}", sd, f"{row.min():.4g}", f"{row.max():.4g}")
+        table.add_row(*labels, *numbers, str(len(row)))
+    return table
+
+
+def _automatic_summary(result: Result) -> Table:
+    dims = result.variables["outcome"].dims
+    accuracies = [n for n in ("train_accuracy", "test_accuracy") if n in result.variables]
+    table = Table(title="automatic run: full batch, no control signal")
+    for column in (*dims, "outcome", "steps", "energy", *(f"{n}, %" for n in accuracies)):
+        table.add_column(column.replace("_", " "), justify="right")
+    for cell in np.ndindex(result["outcome"].shape):
+        labels = [f"{result.coords[a][k]:g}" for a, k in zip(dims, cell, strict=True)]
+        steps = int(result["steps"][cell])
+        final = result["energy"][cell][steps - 1]
+        scores = [f"{100 * result[n][cell]:.2f}" for n in accuracies]
+        table.add_row(*labels, str(result["outcome"][cell]), str(steps), f"{final:.4g}", *scores)
+    return table

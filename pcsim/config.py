@@ -1,0 +1,269 @@
+"""The configuration: TOML in, frozen and validated data out, errors that name the field."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pcsim.energies import Categorical, Energy, Gaussian
+from pcsim.errors import ConfigError
+from pcsim.maps import NONLINEARITIES
+from pcsim.network import Convention, Mode, Network
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Rule = Literal["bp", "pc", "zil", "ipc"]
+Reduction = Literal["sum", "mean"]
+
+
+class Frozen(BaseModel):
+    """Immutable, strict about names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EnergyConfig(Frozen):
+    """Energy of a node: gaussian (with variance, fixed or learned) or categorical."""
+
+    kind: Literal["gaussian", "categorical"] = "gaussian"
+    variance: Positive = 1.0
+    learned: bool = False
+    floor: Positive = 1e-3
+
+    def build(self) -> Energy:
+        """Return the description object."""
+        if self.kind == "categorical":
+            return Categorical()
+        return Gaussian(self.variance, self.learned, self.floor)
+
+
+class NetworkConfig(Frozen):
+    """A multilayer network; see `Network.mlp`."""
+
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2)
+    """Units per layer from input (top) to output (datum)."""
+    f: Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"] = "tanh"
+    convention: Convention = "pre"
+    f_input: bool = False
+    f_output: bool = False
+    bias: bool = True
+    prior: float | None = None
+    output: EnergyConfig = EnergyConfig()
+    hidden: EnergyConfig = EnergyConfig()
+
+    def build(self) -> Network:
+        """Return the description object."""
+        return Network.mlp(
+            self.sizes,
+            self.f,
+            output=self.output.build(),
+            hidden=self.hidden.build(),
+            convention=self.convention,
+            f_input=self.f_input,
+            f_output=self.f_output,
+            bias=self.bias,
+            prior=self.prior,
+        )
+
+
+class Schedule(Frozen):
+    """When states move, when they are reset, and when weights are written."""
+
+    rule: Rule = "ipc"
+    T: Annotated[int, Field(ge=1)] = 8
+    """Inference steps per batch (Z-IL always uses the depth of the network)."""
+    gamma: Positive = 0.5
+    """Step size of the states."""
+    init: Literal["ff", "carry", "zero", "normal"] = "ff"
+    """States at the start of a batch: feed-forward pass, kept, zero, or normal(init_sd)."""
+    init_sd: NotNegative = 0.1
+    pc_update_at: Literal["last", "after"] = "last"
+    """PC's weight gradient: at the state of the last inference step, or one step later."""
+    discount: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """gamma is multiplied by this whenever the energy did not fall; reset at each batch."""
+    fast: bool = True
+    """Skip products whose result is known (exact to round-off); off: every product of the text."""
+
+    @model_validator(mode="after")
+    def _zil_needs_ff(self) -> Self:
+        if self.rule == "zil" and self.init != "ff":
+            raise ValueError("Z-IL needs init = 'ff': its equality with BP rests on it")
+        return self
+
+
+class Learning(Frozen):
+    """How weights move."""
+
+    optimizer: Literal["sgd", "momentum", "adam", "adamw"] = "sgd"
+    alpha: Positive = 1e-3
+    """Learning rate."""
+    weight_decay: NotNegative = 0.0
+    reduction: Reduction = "sum"
+    """Weight gradient over the batch: sum, or mean (alpha then differs by a factor B)."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: Positive = 1e-8
+    decay_bias: bool = False
+    batch: Annotated[int, Field(ge=0)] = 128
+    """Samples per batch; 0 is the full training set. An incomplete last batch is left out."""
+    epochs: Annotated[int, Field(ge=1)] = 10
+    patience: Annotated[int, Field(ge=0)] = 0
+    """Stop when no replica's validation accuracy improved for this many epochs; 0: never."""
+    anneal: Literal["none", "cosine"] = "none"
+    """Learning rate over the epochs: constant, or half a cosine down to zero."""
+
+
+class DataConfig(Frozen):
+    """What to train on."""
+
+    name: str = "digits"
+    mode: Mode = "supervised"
+    limit: Annotated[int, Field(ge=0)] = 0
+    """Use only the first `limit` training samples; 0 is all."""
+    validation: Annotated[int, Field(ge=0)] = 0
+    """Hold out this many training samples (the last ones) to choose the best epoch."""
+    centre: bool = False
+    """Shift and scale inputs by the training set's overall mean and standard deviation."""
+    unverified: bool = False
+    """Accept local files whose checksum is not the published one; the result says so."""
+
+
+class RunConfig(Frozen):
+    """Where and how often."""
+
+    backend: Literal["discrete"] = "discrete"
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
+    """One replica each: initial weights and data order."""
+    dtype: Literal["float32", "float64"] = "float32"
+    device: str = "cpu"
+    automatic: bool = False
+    """Full batch, nothing reset, no control signal; stops by itself (see `Convergence`)."""
+
+
+class Convergence(Frozen):
+    """When an automatic run has converged, per replica.
+
+    Over a window of W steps the energy must have fallen by less than `rtol` of itself,
+    F(t−W) − F(t) < rtol·F(t−W), or have reached `atol`·F(0). The rate of the energy is tested, not
+    its size, so that slow but steady progress goes on.
+    """
+
+    window: Annotated[int, Field(ge=1)] = 200
+    rtol: Positive = 1e-3
+    atol: NotNegative = 1e-12
+    max_steps: Annotated[int, Field(ge=1)] = 100_000
+
+
+class Grid(Frozen):
+    """Values that become replicas: every combination, times the seeds, trains at once."""
+
+    alpha: tuple[Positive, ...] = ()
+    weight_decay: tuple[NotNegative, ...] = ()
+    gamma: tuple[Positive, ...] = ()
+
+
+class Config(Frozen):
+    """Everything one run needs."""
+
+    network: NetworkConfig
+    schedule: Schedule = Schedule()
+    learning: Learning = Learning()
+    data: DataConfig = DataConfig()
+    run: RunConfig = RunConfig()
+    convergence: Convergence = Convergence()
+    grid: Grid = Grid()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.run.automatic and (self.schedule.rule != "ipc" or self.learning.batch != 0):
+            raise ValueError(
+                "run.automatic needs schedule.rule = 'ipc' and learning.batch = 0 (full batch)"
+            )
+        if self.schedule.rule == "bp" and self.data.mode != "supervised":
+            raise ValueError("schedule.rule 'bp' needs data.mode = 'supervised'")
+        if self.learning.patience and not self.data.validation:
+            raise ValueError("learning.patience needs data.validation > 0 samples to judge by")
+        if len(set(self.run.seeds)) != len(self.run.seeds) or not self.run.seeds:
+            raise ValueError(f"run.seeds must be different numbers, got {list(self.run.seeds)}")
+        return self
+
+    def to_json(self) -> str:
+        """Return the whole configuration, defaults included, as text."""
+        return self.model_dump_json()
+
+
+def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:
+    """Validate; one ConfigError sentence names every field at fault."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        problems = "; ".join(_explain(e) for e in error.errors())
+        raise ConfigError(f"{source}: {problems}") from None
+
+
+def _explain(error: Any) -> str:
+    path = ".".join(str(part) for part in error["loc"])
+    value = error.get("input")
+    if error["type"] == "extra_forbidden":
+        known = _fields_at(error["loc"][:-1])
+        close = get_close_matches(str(error["loc"][-1]), known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
+        return f"{path}: unknown name; {hint}"
+    if error["type"] == "missing":
+        return f"{path}: is missing"
+    message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if not path:
+        return str(message)
+    verb = "must be " if error["msg"].startswith("Input should be ") else ""
+    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {value!r}"
+    return f"{path}: {verb}{message}{shown}"
+
+
+def _fields_at(path: tuple[Any, ...]) -> list[str]:
+    model: type[BaseModel] = Config
+    for part in path:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)
+
+
+def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
+    """Read a TOML file; `overrides` are dotted names with TOML (or bare string) values."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+    for name, text in (overrides or {}).items():
+        _set(data, name, text)
+    return parse(data, str(path))
+
+
+def _set(data: dict[str, Any], name: str, text: str) -> None:
+    *parents, last = name.split(".")
+    for parent in parents:
+        data = data.setdefault(parent, {})
+        if not isinstance(data, dict):
+            raise ConfigError(f"--set {name}: {parent!r} is a value, not a section")
+    try:
+        data[last] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        data[last] = text  # a bare word is a string
+
+
+def from_json(text: str) -> Config:
+    """Return the configuration stored in a result."""
+    return parse(json.loads(text), "stored configuration")
+
+
+assert set(get_args(NetworkConfig.model_fields["f"].annotation)) < set(NONLINEARITIES)

@@ -1,0 +1,1 @@
+"""The equations as in-place torch operations on (replica, sample, unit) states."""

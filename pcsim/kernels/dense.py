@@ -1,0 +1,105 @@
+"""The fully connected map: μ = g(a), a = W f(x) + b, and its two vector–Jacobian products.
+
+    δ = g'(a) ∘ ξ                what the error ξ = −∂E/∂μ means for the drive a
+    pull:   f'(x) ∘ (Wᵀ δ)       towards the parent
+    learn:  Σ_samples δ f(x)ᵀ    towards the weights
+
+Rows are samples, so in code a = f(x) Wᵀ + b and Wᵀδ is `δ W`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.nonlinearity import NONLINEARITIES
+from pcsim.maps import Dense
+
+
+def accumulate(into: Tensor, gradient: Tensor, alpha: float, beta: float) -> None:
+    """Do into ← beta·into + alpha·gradient; beta = 0 ignores what was there, even NaN."""
+    if beta == 0:
+        torch.mul(gradient, alpha, out=into)
+    elif beta == 1:
+        into.add_(gradient, alpha=alpha)
+    else:
+        into.mul_(beta).add_(gradient, alpha=alpha)
+
+
+class DenseKernel:
+    """One map of one network: keeps its buffers from step to step."""
+
+    def __init__(self, spec: Dense, params: dict[str, Tensor], counter: Counter | None) -> None:
+        self.spec = spec
+        self.params = params
+        self.counter = counter
+        self.f = None if spec.f == "identity" else NONLINEARITIES[spec.f]
+        self.g = None if spec.g == "identity" else NONLINEARITIES[spec.g]
+        self.r = self.drive = self.mu = self.delta = self._pulled = torch.empty(0)
+
+    def allocate(self, like: Tensor, shared_input: bool) -> None:
+        """Make room for states of `like`'s (replica, sample) axes, type and device."""
+        replicas, samples = like.shape[:2]
+        n_in, n_out = self.spec.n_in, self.spec.n_out
+        self.drive = like.new_empty(replicas, samples, n_out)
+        self.mu = self.drive if self.g is None else torch.empty_like(self.drive)
+        self.delta = self.drive if self.g is None else torch.empty_like(self.drive)
+        self._pulled = like.new_empty(0 if shared_input else replicas, samples, n_in)
+        if self.f is not None:
+            # A clamped input that all replicas share is transformed once, not once per replica.
+            self.r = like.new_empty(1 if shared_input else replicas, samples, n_in)
+
+    def activate(self, x: Tensor) -> None:
+        """Evaluate r = f(x), needed again whenever the parent has moved."""
+        if self.f is None:
+            self.r = x
+        else:
+            base = x if self.r.shape[0] == x.shape[0] else x[:1]
+            self.f.apply(base, self.r)
+
+    @property
+    def rates(self) -> Tensor:
+        """Return r with the full replica axis (a view when the input is shared)."""
+        return (
+            self.r
+            if self.r.shape[0] == self.drive.shape[0]
+            else self.r.expand(len(self.drive), -1, -1)
+        )
+
+    def predict(self) -> Tensor:
+        """Return μ = g(W r + b)."""
+        w, rates = self.params["w"], self.rates
+        if "b" in self.params:
+            torch.baddbmm(self.params["b"].unsqueeze(1), rates, w.mT, out=self.drive)
+        else:
+            torch.bmm(rates, w.mT, out=self.drive)
+        if self.counter:
+            self.counter.product("forward")
+        return self.emit()
+
+    def emit(self) -> Tensor:
+        """Return μ = g(a) from the drive as it stands."""
+        return self.drive if self.g is None else self.g.apply(self.drive, self.mu)
+
+    def receive(self, xi: Tensor) -> None:
+        """Take the error at μ and turn it into δ at the drive."""
+        if self.g is None:
+            self.delta = xi
+        else:
+            self.delta.copy_(xi)
+            self.g.pull(self.delta, self.drive, self.mu)
+
+    def pull(self, x: Tensor) -> Tensor:
+        """Return f'(x) ∘ (Wᵀ δ); the buffer is reused in the next step."""
+        torch.bmm(self.delta, self.params["w"], out=self._pulled)
+        if self.counter:
+            self.counter.product("backward")
+        return self._pulled if self.f is None else self.f.pull(self._pulled, x, self.r)
+
+    def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
+        """Do into ← beta·into + alpha·Σ δ rᵀ, for weights and bias."""
+        w = into["w"]
+        torch.baddbmm(w, self.delta.mT, self.rates, beta=beta, alpha=alpha, out=w)
+        if "b" in into:
+            accumulate(into["b"], self.delta.sum(1), alpha, beta)

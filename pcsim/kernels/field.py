@@ -1,0 +1,174 @@
+"""The energy F(x, θ) of a network and its gradients, evaluated in place.
+
+    F = Σ_l E_l(x^l, μ^l)             μ^l = map_l(parents of l)
+    ξ^l = −∂E_l/∂μ^l                  errors
+    d^l = −∂F/∂x^l = own^l + Σ_children Jᵀ ξ^child        drift of the free nodes
+    g^l = −∂F/∂θ^l = (∂μ^l/∂θ^l)ᵀ ξ^l                     local (Hebbian) weight change
+
+All tensors are (replica, sample, unit). Everything is a function of the state as it was when
+`errors` was called; nothing here moves states or weights, so that an update rule can take both
+from the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pcsim.errors import ConfigError
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.dense import DenseKernel
+from pcsim.kernels.energy import EnergyKernel, energy_kernel
+from pcsim.kernels.parameters import Parameters, Views
+from pcsim.maps import Dense, Prior
+from pcsim.network import Mode, Network
+
+
+class Field:
+    """One network with its parameters and one way of clamping it."""
+
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        mode: Mode,
+        *,
+        counter: Counter | None = None,
+    ) -> None:
+        self.network = network
+        self.params = params
+        self.mode = mode
+        self.counter = counter
+        self.holds = network.holds(mode)
+        self.maps: list[DenseKernel | None] = [
+            DenseKernel(node.map, params.of[i], counter) if isinstance(node.map, Dense) else None
+            for i, node in enumerate(network.nodes)
+        ]
+        self.energies: list[EnergyKernel | None] = [
+            energy_kernel(node, hold, params.of[i]) if node.map else None
+            for i, (node, hold) in enumerate(zip(network.nodes, self.holds, strict=True))
+        ]
+        self.predicted = tuple(i for i, node in enumerate(network.nodes) if node.map)
+        self.free = tuple(i for i, hold in enumerate(self.holds) if hold != "clamped")
+        self.clamped_input = tuple(
+            i
+            for i in self.predicted
+            if network.nodes[i].parents
+            and all(self.holds[p] == "clamped" for p in network.nodes[i].parents)
+        )
+        self.x: list[Tensor] = []
+        self.mu: list[Tensor] = [torch.empty(0)] * len(network.nodes)
+        self._open_mask: Tensor | None = None
+        self._shape: tuple[int, ...] = ()
+
+    def load(self, x: Sequence[Tensor], mask: Tensor | None = None) -> None:
+        """Take new states, one per node; `mask` (true = clamped) belongs to associative mode.
+
+        A clamped tensor may have a replica axis of length 1: all replicas then share it.
+        """
+        replicas = self.params.replicas
+        for index, (value, node) in enumerate(zip(x, self.network.nodes, strict=True)):
+            if value.ndim != 3 or value.shape[2] != node.units:
+                raise ConfigError(
+                    f"Field.x[{index}]: expected (replica, sample, {node.units}), "
+                    f"got {tuple(value.shape)}"
+                )
+            if value.shape[0] not in (replicas, 1 if self.holds[index] == "clamped" else replicas):
+                raise ConfigError(
+                    f"Field.x[{index}]: {value.shape[0]} replicas given, {replicas} expected"
+                )
+        if (mask is not None) != (self.holds[0] == "masked"):
+            raise ConfigError("Field.load.mask: is needed in associative mode, and only there")
+        self._open_mask = None if mask is None else (~mask).to(x[0])
+        shared = [len(value) == 1 and replicas > 1 for value in x]
+        shape = (replicas, *x[0].shape[1:2], *map(int, shared))
+        self.x = [value.expand(replicas, -1, -1) for value in x]
+        if shape != self._shape:
+            self._shape = shape
+            like = self.x[0]
+            for index in self.predicted:
+                kernel, energy = self.maps[index], self.energies[index]
+                if kernel:
+                    kernel.allocate(like, shared[self.network.nodes[index].parents[0]])
+                assert energy
+                energy.allocate(self.x[index])
+        for index in self.clamped_input:
+            self._activate(index)
+
+    def feedforward(self) -> None:
+        """Set every free node below the roots to its prediction, top down: x^l = μ^l, ξ^l = 0."""
+        for index in reversed(self.predicted):
+            self.predict((index,))
+            if self.network.nodes[index].parents and self.holds[index] == "free":
+                self.x[index].copy_(self.mu[index])
+            elif self.holds[index] == "masked":
+                assert self._open_mask is not None
+                self.x[index].lerp_(self.mu[index], self._open_mask)
+
+    def _activate(self, index: int) -> None:
+        kernel = self.maps[index]
+        assert kernel
+        kernel.activate(self.x[self.network.nodes[index].parents[0]])
+
+    def predict(self, nodes: Sequence[int]) -> None:
+        """Compute μ of these nodes from the present states and weights."""
+        for index in nodes:
+            kernel = self.maps[index]
+            if kernel is None:
+                prior = self.network.nodes[index].map
+                assert isinstance(prior, Prior)
+                self.mu[index] = torch.full_like(self.x[index], prior.mean)
+                continue
+            if index not in self.clamped_input:
+                self._activate(index)
+            self.mu[index] = kernel.predict()
+
+    def errors(self, nodes: Sequence[int]) -> None:
+        """Compute ξ of these nodes from x and μ."""
+        for index in nodes:
+            energy, kernel = self.energies[index], self.maps[index]
+            assert energy
+            xi = energy.errors(self.x[index], self.mu[index])
+            if kernel:
+                kernel.receive(xi)
+
+    def drift(self, nodes: Sequence[int], active: Sequence[int]) -> list[tuple[int, Tensor]]:
+        """Return d^l of these free nodes; nodes that are not `active` are known to have ξ = 0."""
+        result = []
+        for index in nodes:
+            total: Tensor | None = None
+            for child in self.network.children[index]:
+                kernel = self.maps[child]
+                if child in active and kernel:
+                    pulled = kernel.pull(self.x[index])
+                    total = pulled if total is None else total.add_(pulled)
+            energy = self.energies[index] if index in active else None
+            if energy:
+                total = energy.own() if total is None else energy.add_own(total)
+            if total is None:
+                continue
+            if self.holds[index] == "masked":
+                assert self._open_mask is not None
+                total.mul_(self._open_mask)
+            result.append((index, total))
+        return result
+
+    def learn(self, nodes: Sequence[int], into: Views, alpha: float, beta: float) -> None:
+        """Do into ← beta·into + alpha·g for these nodes (g summed over samples)."""
+        for index in nodes:
+            kernel, energy = self.maps[index], self.energies[index]
+            if kernel:
+                kernel.learn(into[index], alpha, beta)
+            if energy:
+                energy.learn(into[index], alpha, beta)
+
+    def energy_by_node(self) -> Tensor:
+        """Return E_l (replica, predicted node), summed over samples, at the state of `errors`."""
+        totals = [self.energies[index] for index in self.predicted]
+        return torch.stack([e.total() for e in totals if e], 1)
+
+    def energy(self) -> Tensor:
+        """Return F (replica,), summed over samples, at the state of `errors`."""
+        return self.energy_by_node().sum(1)

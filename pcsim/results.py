@@ -1,0 +1,66 @@
+"""From a finished run to a stored result: named axes, units, configuration and provenance."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pcsim.config import Config
+from pcsim.provenance import provenance
+from pcsim.store import Attr, Result, Variable
+
+if TYPE_CHECKING:
+    from pcsim.training import Training
+
+DESCRIPTIONS = {
+    "train_energy": "energy F per sample at the last step of each batch, mean over the epoch",
+    "test_accuracy": "fraction of test samples right after each epoch",
+    "validation_accuracy": "fraction of held-out training samples right after each epoch",
+}
+
+
+def attributes(config: Config, **more: Attr) -> dict[str, Attr]:
+    """Return what every result carries besides its arrays."""
+    return {
+        "config": config.to_json(),
+        "seeds": json.dumps(list(config.run.seeds)),
+        **provenance(),
+        **more,
+    }
+
+
+def training_result(training: Training) -> Result:
+    """Return the recorded curves and final weights of a training."""
+    replicas, progress = training.replicas, training.progress
+    variables: dict[str, Variable] = {}
+    for name, rows in progress.history.items():
+        values = replicas.unfold(np.stack(rows, axis=1))
+        about: dict[str, Attr] = {"long_name": DESCRIPTIONS[name], "units": "1"}
+        variables[name] = Variable((*replicas.dims, "epoch"), values, about)
+    if "test_accuracy" in progress.history:
+        best = best_epoch(progress.history)
+        chosen = np.take_along_axis(np.stack(progress.history["test_accuracy"]), best[None], 0)[0]
+        about = {"long_name": "test accuracy at the epoch of best validation accuracy (else last)"}
+        variables["accuracy"] = Variable(replicas.dims, replicas.unfold(chosen), about)
+    weights = training.params.flat.detach().cpu().numpy()
+    about = {"long_name": "all weights and biases, node by node from the datum to the top"}
+    variables["parameters"] = Variable(
+        (*replicas.dims, "parameter"), replicas.unfold(weights), about
+    )
+    coords: dict[str, Any] = replicas.coords | {"epoch": np.arange(1, progress.epoch + 1)}
+    attrs = attributes(
+        training.config,
+        train_seconds=progress.seconds,
+        data_origin=json.dumps(dict(training.task.origin)),
+    )
+    return Result(variables, coords, attrs)
+
+
+def best_epoch(history: dict[str, list[np.ndarray]]) -> np.ndarray:
+    """Return the epoch index (replica,) of the best validation accuracy, else the last one."""
+    if "validation_accuracy" in history:
+        return np.asarray(np.argmax(np.stack(history["validation_accuracy"]), axis=0))
+    replicas = len(history["test_accuracy"][0])
+    return np.full(replicas, len(history["test_accuracy"]) - 1)

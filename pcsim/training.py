@@ -1,0 +1,168 @@
+"""Training in epochs of mini-batches, for all discrete rules and all replicas at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import cos, pi
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcsim import checkpoint, metrics, store
+from pcsim.backends.backprop import Backprop
+from pcsim.backends.discrete import Discrete
+from pcsim.checkpoint import Progress
+from pcsim.config import Config
+from pcsim.errors import ConfigError
+from pcsim.kernels.feedforward import outputs
+from pcsim.kernels.optim import Optimizer, OptimizerSpec
+from pcsim.kernels.parameters import Parameters, initial_parameters
+from pcsim.network import Network
+from pcsim.replicas import Replicas
+from pcsim.store import Result
+from pcsim.task import Split, Task
+
+Report = Callable[[Progress], None]
+CHECKPOINT_SECONDS = 20.0
+"""Checkpoints are written after an epoch, but not more often than this."""
+
+
+def make_optimizer(
+    config: Config, replicas: Replicas, params: Parameters, batch: int, in_place: bool
+) -> Optimizer:
+    """Build the optimiser of a configuration; `batch` is the number of samples that are summed."""
+    learning, dtype, device = config.learning, params.flat.dtype, config.run.device
+    spec = OptimizerSpec(
+        learning.optimizer, learning.momentum, learning.betas, learning.eps, learning.decay_bias
+    )
+    scale = 1.0 if learning.reduction == "sum" else 1.0 / batch
+    alpha = replicas.rate("alpha", dtype, device)
+    decay = replicas.rate("weight_decay", dtype, device)
+    return Optimizer(spec, params, alpha, decay, scale, in_place=in_place)
+
+
+class Training:
+    """A population in training: configuration, data, weights, rule."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.network: Network = config.network.build()
+        check_device(config.run.device)
+        self.replicas = Replicas.of(config)
+        self.task = Task.load(config, self.network)
+        self.batch_size = config.learning.batch or len(self.task.train.x)
+        dtype = getattr(torch, config.run.dtype)
+        seeds = self.replicas.each_seed
+        self.params = initial_parameters(self.network, seeds, dtype, config.run.device)
+        bp = config.schedule.rule == "bp"
+        self.optimizer = make_optimizer(
+            config,
+            self.replicas,
+            self.params,
+            self.batch_size,
+            in_place=not bp and not config.run.automatic,  # there, rates change during the run
+        )
+        self.alpha = self.optimizer.alpha
+        self.rule: Discrete | Backprop
+        if bp:
+            self.rule = Backprop(self.network, self.params, self.optimizer)
+        else:
+            gamma = self.replicas.rate("gamma", dtype, config.run.device)
+            self.rule = Discrete(
+                self.network,
+                self.params,
+                config.schedule,
+                self.optimizer,
+                gamma=gamma,
+                mode=config.data.mode,
+                seeds=seeds,
+            )
+        self.progress = Progress()
+        self._kept: Result | None = None
+
+    def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
+        """Train until the last epoch, or until validation accuracy has stopped improving.
+
+        With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
+        """
+        saved_at = time.monotonic()
+        if save_to and checkpoint.path_for(save_to).exists():
+            self._restore(checkpoint.path_for(save_to))
+        while self.progress.epoch < self.config.learning.epochs and not self._stalled():
+            self._epoch()
+            if report:
+                report(self.progress)
+            if save_to:
+                self._kept = checkpoint.snapshot(self.config, self._tensors(), self.progress)
+                if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                    self.save(save_to)
+                    saved_at = time.monotonic()
+
+    def save(self, result: Path) -> int:
+        """Write the last finished epoch as checkpoint of a result file; return its number."""
+        if self._kept is None:
+            return self.progress.epoch
+        store.save(self._kept, checkpoint.path_for(result), overwrite=True)
+        return int(self._kept.attrs["epoch_done"])
+
+    def _tensors(self) -> dict[str, Tensor]:
+        carried = self.rule.carried if isinstance(self.rule, Discrete) else {}
+        states = {f"state{index}": x for index, x in carried.items()}
+        return {"flat": self.params.flat, **self.optimizer.state(), **states}
+
+    def _restore(self, path: Path) -> None:
+        tensors, self.progress = checkpoint.restore(path, self.config)
+        self.params.flat.copy_(tensors["flat"])
+        self.optimizer.restore(tensors)
+        if isinstance(self.rule, Discrete):
+            self.rule.batches = self.progress.batches
+            self.rule.carried = {
+                int(name.removeprefix("state")): x.to(self.params.flat)
+                for name, x in tensors.items()
+                if name.startswith("state")
+            }
+
+    def _epoch(self) -> None:
+        learning, epoch = self.config.learning, self.progress.epoch
+        if learning.anneal == "cosine":
+            self.optimizer.alpha = self.alpha * (0.5 * (1 + cos(pi * epoch / learning.epochs)))
+        start = time.monotonic()
+        energy: Tensor | float = 0.0
+        batches = 0
+        for clamps in self.task.batches(self.replicas, epoch, learning.batch):
+            self.rule.batch(clamps)
+            energy = energy + self.rule.energy()
+            batches += 1
+        mean = (energy / (batches * self.batch_size)).double().cpu().numpy()  # type: ignore[union-attr]
+        self.progress.seconds += time.monotonic() - start
+        self.progress.epoch += 1
+        self.progress.batches += batches
+        self.progress.record(train_energy=mean)
+        if self.config.data.mode == "supervised":
+            self.progress.record(test_accuracy=self.accuracy(self.task.test))
+            if self.task.validation:
+                self.progress.record(validation_accuracy=self.accuracy(self.task.validation))
+
+    def accuracy(self, split: Split) -> np.ndarray:
+        """Return the fraction right (replica,) by a feed-forward pass."""
+        scores = outputs(self.network, self.params, split.x).cpu().numpy()
+        return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
+
+    def _stalled(self) -> bool:
+        patience, history = self.config.learning.patience, self.progress.history
+        if not patience or len(history.get("validation_accuracy", ())) <= patience:
+            return False
+        curve = np.stack(history["validation_accuracy"])
+        return bool((curve[-patience:].max(0) <= curve[:-patience].max(0)).all())
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that this torch does not have."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"run.device: {device!r} cannot be used here ({reason})") from None
