@@ -8,8 +8,6 @@ itself. Each replica stops on its own: its rates become zero, the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
@@ -18,12 +16,11 @@ from pcsim.config import Config, Convergence
 from pcsim.errors import ConfigError
 from pcsim.kernels.optim import Rate
 from pcsim.results import attributes
+from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
 from pcsim.training import Training
 
 OUTCOMES = ("running", "converged", "diverged")
-Watch = Callable[[int, float], None]
-"""Called now and then with the step and the energy per sample of replica 0."""
 
 
 class Automatic:
@@ -40,7 +37,7 @@ class Automatic:
         self.steps = np.zeros(len(self.training.replicas), dtype=np.int64)
         self.outcome = np.zeros(len(self.training.replicas), dtype=np.int64)
 
-    def run(self, watch: Watch | None = None) -> None:
+    def run(self, report: Report | None = None) -> None:
         """Go on until every replica has converged or diverged, or max_steps is reached."""
         criterion, rule, task = self.config.convergence, self.rule, self.training.task
         rule.start(next(task.batches(self.training.replicas, 0, 0)))
@@ -54,8 +51,9 @@ class Automatic:
             self.steps[running] = step + 1
             self.outcome[running & ~np.isfinite(energy)] = 2
             self.outcome[running & self._converged(criterion)] = 1
-            if watch and step % 50 == 0:
-                watch(step, float(energy[0]))
+            if report and step % 50 == 0:
+                text = f"energy {energy[0]:.4g} per sample"
+                report(Status(step, criterion.max_steps, "steps", text))
             if (self.outcome != 0).all():
                 break
             if (self.outcome[running] != 0).any():
@@ -64,11 +62,13 @@ class Automatic:
 
     def _converged(self, criterion: Convergence) -> np.ndarray:
         now, first = self.energies[-1], self.energies[0]
-        small = now <= criterion.atol * first
+        small = np.abs(now) <= criterion.atol * np.abs(first)
         if len(self.energies) <= criterion.window:
             return np.asarray(small)
         before = self.energies[-1 - criterion.window]
-        return np.asarray(small | (before - now < criterion.rtol * before))
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ in a replica that has diverged
+            flat = np.abs(before - now) < criterion.rtol * np.abs(before)
+        return np.asarray(small | flat)
 
     def _stop(self, rates: tuple[Rate, Rate]) -> None:
         """Freeze the replicas that are done: their rates are zero from now on."""

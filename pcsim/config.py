@@ -9,23 +9,22 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
+from pcsim.frozen import Frozen, NotNegative, Positive
 from pcsim.maps import NONLINEARITIES
 from pcsim.network import Convention, Mode, Network
+from pcsim.stream import Record, SolverConfig, Stream
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+# TOML has lists, not tuples: only there a conversion is wanted.
+AsList = Field(strict=False)
 Rule = Literal["bp", "pc", "zil", "ipc"]
 Reduction = Literal["sum", "mean"]
-
-
-class Frozen(BaseModel):
-    """Immutable, strict about names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class EnergyConfig(Frozen):
@@ -46,14 +45,14 @@ class EnergyConfig(Frozen):
 class NetworkConfig(Frozen):
     """A multilayer network; see `Network.mlp`."""
 
-    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2)
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2, strict=False)
     """Units per layer from input (top) to output (datum)."""
     f: Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"] = "tanh"
     convention: Convention = "pre"
     f_input: bool = False
     f_output: bool = False
     bias: bool = True
-    prior: float | None = None
+    prior: Annotated[float, Field(allow_inf_nan=False)] | None = None
     output: EnergyConfig = EnergyConfig()
     hidden: EnergyConfig = EnergyConfig()
 
@@ -79,7 +78,7 @@ class Schedule(Frozen):
     T: Annotated[int, Field(ge=1)] = 8
     """Inference steps per batch (Z-IL always uses the depth of the network)."""
     gamma: Positive = 0.5
-    """Step size of the states."""
+    """Step size of the states (Z-IL: 1 unless given, which makes it equal to BP)."""
     init: Literal["ff", "carry", "zero", "normal"] = "ff"
     """States at the start of a batch: feed-forward pass, kept, zero, or normal(init_sd)."""
     init_sd: NotNegative = 0.1
@@ -89,6 +88,13 @@ class Schedule(Frozen):
     """gamma is multiplied by this whenever the energy did not fall; reset at each batch."""
     fast: bool = True
     """Skip products whose result is known (exact to round-off); off: every product of the text."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zil_defaults_to_bp(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and data.get("rule") == "zil":
+            return {"gamma": 1.0, **data}
+        return data
 
     @model_validator(mode="after")
     def _zil_needs_ff(self) -> Self:
@@ -106,8 +112,8 @@ class Learning(Frozen):
     weight_decay: NotNegative = 0.0
     reduction: Reduction = "sum"
     """Weight gradient over the batch: sum, or mean (alpha then differs by a factor B)."""
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    betas: tuple[float, float] = (0.9, 0.999)
+    momentum: BelowOne = 0.9
+    betas: Annotated[tuple[BelowOne, BelowOne], AsList] = (0.9, 0.999)
     eps: Positive = 1e-8
     decay_bias: bool = False
     batch: Annotated[int, Field(ge=0)] = 128
@@ -137,8 +143,8 @@ class DataConfig(Frozen):
 class RunConfig(Frozen):
     """Where and how often."""
 
-    backend: Literal["discrete"] = "discrete"
-    seeds: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
+    backend: Literal["discrete", "continuous"] = "discrete"
+    seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
     device: str = "cpu"
@@ -149,9 +155,10 @@ class RunConfig(Frozen):
 class Convergence(Frozen):
     """When an automatic run has converged, per replica.
 
-    Over a window of W steps the energy must have fallen by less than `rtol` of itself,
-    F(t−W) − F(t) < rtol·F(t−W), or have reached `atol`·F(0). The rate of the energy is tested, not
-    its size, so that slow but steady progress goes on.
+    Over a window of W steps the energy must have changed by less than `rtol` of itself,
+    |F(t−W) − F(t)| < rtol·|F(t−W)|, or have reached `atol`·|F(0)|. The rate of the energy is
+    tested, not its size, so that slow but steady progress goes on; and so does an energy that
+    rises, until it has diverged.
     """
 
     window: Annotated[int, Field(ge=1)] = 200
@@ -163,9 +170,9 @@ class Convergence(Frozen):
 class Grid(Frozen):
     """Values that become replicas: every combination, times the seeds, trains at once."""
 
-    alpha: tuple[Positive, ...] = ()
-    weight_decay: tuple[NotNegative, ...] = ()
-    gamma: tuple[Positive, ...] = ()
+    alpha: Annotated[tuple[Positive, ...], AsList] = ()
+    weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
+    gamma: Annotated[tuple[Positive, ...], AsList] = ()
 
 
 class Config(Frozen):
@@ -178,6 +185,10 @@ class Config(Frozen):
     run: RunConfig = RunConfig()
     convergence: Convergence = Convergence()
     grid: Grid = Grid()
+    circuit: Circuit = Circuit()
+    solver: SolverConfig = SolverConfig()
+    stream: Stream = Stream()
+    record: Record = Record()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -185,12 +196,27 @@ class Config(Frozen):
             raise ValueError(
                 "run.automatic needs schedule.rule = 'ipc' and learning.batch = 0 (full batch)"
             )
+        if self.run.automatic and (self.schedule.discount < 1 or self.learning.anneal != "none"):
+            raise ValueError(
+                "run.automatic needs schedule.discount = 1 and learning.anneal = 'none': "
+                "nothing controls its rates"
+            )
         if self.schedule.rule == "bp" and self.data.mode != "supervised":
             raise ValueError("schedule.rule 'bp' needs data.mode = 'supervised'")
+        if self.schedule.rule == "bp" and self.grid.gamma:
+            raise ValueError("grid.gamma has no meaning for schedule.rule 'bp'")
+        if self.data.mode in ("associative", "free"):
+            raise ValueError(
+                f"data.mode {self.data.mode!r} is inference, not training: use it from Python "
+                f"(Discrete or Continuous with mode={self.data.mode!r})"
+            )
         if self.learning.patience and not self.data.validation:
             raise ValueError("learning.patience needs data.validation > 0 samples to judge by")
         if len(set(self.run.seeds)) != len(self.run.seeds) or not self.run.seeds:
             raise ValueError(f"run.seeds must be different numbers, got {list(self.run.seeds)}")
+        for name, values in self.grid:
+            if len(set(values)) != len(values):
+                raise ValueError(f"grid.{name} must be different numbers, got {list(values)}")
         return self
 
     def to_json(self) -> str:
@@ -207,6 +233,16 @@ def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:
         raise ConfigError(f"{source}: {problems}") from None
 
 
+# Where pydantic speaks of Python, and the file is TOML.
+_WORDS = {
+    "missing": "is missing",
+    "model_type": "must be a section",
+    "tuple_type": "must be a list",
+    "too_short": "must be a list of at least {min_length} items",
+    "too_long": "must be a list of at most {max_length} items",
+}
+
+
 def _explain(error: Any) -> str:
     path = ".".join(str(part) for part in error["loc"])
     value = error.get("input")
@@ -215,13 +251,13 @@ def _explain(error: Any) -> str:
         close = get_close_matches(str(error["loc"][-1]), known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
         return f"{path}: unknown name; {hint}"
-    if error["type"] == "missing":
-        return f"{path}: is missing"
+    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {value!r}"
+    if error["type"] in _WORDS:
+        return f"{path}: {_WORDS[error['type']].format(**error.get('ctx', {}))}{shown}"
     message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if not path:
         return str(message)
     verb = "must be " if error["msg"].startswith("Input should be ") else ""
-    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {value!r}"
     return f"{path}: {verb}{message}{shown}"
 
 
@@ -263,7 +299,11 @@ def _set(data: dict[str, Any], name: str, text: str) -> None:
 
 def from_json(text: str) -> Config:
     """Return the configuration stored in a result."""
-    return parse(json.loads(text), "stored configuration")
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"stored configuration: is not valid JSON: {error}") from None
+    return parse(data, "stored configuration")
 
 
 assert set(get_args(NetworkConfig.model_fields["f"].annotation)) < set(NONLINEARITIES)

@@ -12,6 +12,7 @@ from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
+    from pcsim.chip_run import ChipRun
     from pcsim.training import Training
 
 DESCRIPTIONS = {
@@ -64,3 +65,32 @@ def best_epoch(history: dict[str, list[np.ndarray]]) -> np.ndarray:
         return np.asarray(np.argmax(np.stack(history["validation_accuracy"]), axis=0))
     replicas = len(history["test_accuracy"][0])
     return np.full(replicas, len(history["test_accuracy"]) - 1)
+
+
+def chip_result(run: ChipRun) -> Result:
+    """Return records, accuracy, verdict and final weights of a run in continuous time."""
+    dims, unfold = run.chips.dims, run.chips.unfold
+    variables: dict[str, Variable] = dict(run.recorder.variables(dims, unfold))
+    coords: dict[str, Any] = run.chips.coords | {"time": run.recorder.times}
+    if run.accuracy_rows:
+        values = unfold(np.stack([row for _, row in run.accuracy_rows], 1))
+        about: dict[str, Attr] = {"long_name": "fraction of test samples right", "units": "1"}
+        variables["test_accuracy"] = Variable((*dims, "accuracy_time"), values, about)
+        variables["accuracy"] = Variable(dims, unfold(run.accuracy_rows[-1][1]), about)
+        coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
+    for name, value in run.verdict().columns().items():
+        variables[f"verdict.{name}"] = Variable(dims, unfold(value))
+    weights = run.engine.flow.theta().flat.detach().cpu().numpy()
+    variables["parameters"] = Variable((*dims, "parameter"), unfold(weights))
+    attrs = attributes(
+        run.config,
+        train_seconds=run.seconds,
+        simulated_seconds=run.engine.time,
+        time_step=run.timing.dt,
+        tau_w=run.timing.circuit.weight_time,
+        data_origin=json.dumps(dict(run.task.origin)),
+    )
+    units: dict[str, dict[str, Attr]] = {
+        name: {"units": "s"} for name in ("time", "accuracy_time") if name in coords
+    }
+    return Result(variables, coords, attrs, units)

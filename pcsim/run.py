@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pcsim import checkpoint, store
-from pcsim.automatic import Automatic, Watch
+from pcsim.automatic import Automatic
+from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
-from pcsim.results import training_result
+from pcsim.results import chip_result, training_result
+from pcsim.status import Report
 from pcsim.store import Result
-from pcsim.training import Report, Training
+from pcsim.training import Training
 
 
 def run(
@@ -19,43 +22,78 @@ def run(
     *,
     overwrite: bool = False,
     report: Report | None = None,
-    watch: Watch | None = None,
 ) -> Result:
     """Train as the configuration says; with `out`, store the result there.
 
     Main arguments:
         config: see `pcsim.config`.
-        out: HDF5 file. While training in epochs a checkpoint lies beside it; when the run is
-            interrupted, the same call goes on from there.
+        out: HDF5 file. While training a checkpoint lies beside it; when the run is interrupted,
+            the same call goes on from there.
 
     Rarely used:
         overwrite: replace an existing result.
-        report, watch: called after each epoch, and now and then in an automatic run.
+        report: called now and then with a `Status`.
     """
-    if out and out.exists() and not overwrite:
-        raise StoreError(f"{out}: there is a result already; give another name, or --overwrite")
-    if config.run.automatic:
-        automatic = Automatic(config)
-        automatic.run(watch)
-        result = automatic.result()
+    if out:
+        check_target(out, overwrite)
+    if config.run.backend == "continuous":
+        result = _run_chips(config, out, report)
+    elif config.run.automatic:
+        result = _run_automatic(config, report)
     else:
-        training = Training(config)
-        try:
-            training.run(report, out)
-        except KeyboardInterrupt:
-            raise InterruptedRunError(_keep(training, out)) from None
-        result = training_result(training)
+        result = _run_training(config, out, report)
     if out:
         store.save(result, out, overwrite=overwrite)
         checkpoint.path_for(out).unlink(missing_ok=True)
     return result
 
 
+def check_target(out: Path, overwrite: bool) -> None:
+    """Find out before hours of work that the result could not be written."""
+    if out.exists() and not overwrite:
+        raise StoreError(f"{out}: there is a result already; give another name, or --overwrite")
+    folder = next(p for p in out.absolute().parents if p.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise StoreError(f"{out}: cannot be written, because {folder} is not a writable folder")
+
+
+def _run_training(config: Config, out: Path | None, report: Report | None) -> Result:
+    training = Training(config)
+    try:
+        training.run(report, out)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(_keep(training, out)) from None
+    return training_result(training)
+
+
+def _run_automatic(config: Config, report: Report | None) -> Result:
+    automatic = Automatic(config)
+    try:
+        automatic.run(report)
+    except KeyboardInterrupt:
+        done = len(automatic.energies)
+        raise InterruptedRunError(f"after {done} steps; nothing was stored") from None
+    return automatic.result()
+
+
+def _run_chips(config: Config, out: Path | None, report: Report | None) -> Result:
+    chips = ChipRun(config)
+    try:
+        chips.run(report, out)
+    except KeyboardInterrupt:
+        path = checkpoint.path_for(out) if out else None
+        again = f"the same command goes on from {path}" if path and path.exists() else ""
+        raise InterruptedRunError(
+            f"after {chips.engine.time:.4g} s of simulated time; {again or 'nothing was stored'}"
+        ) from None
+    return chip_result(chips)
+
+
 def _keep(training: Training, out: Path | None) -> str:
     """Save what an interrupted training has reached, and say how to go on."""
-    done, total = training.progress.epoch, training.config.learning.epochs
+    total = training.config.learning.epochs
+    done = training.save(out) if out else 0
     if not out or not done:
-        return f"after {done} of {total} epochs; nothing was stored"
-    done = training.save(out)
+        return f"after {training.progress.epoch} of {total} epochs; nothing was stored"
     path = checkpoint.path_for(out)
     return f"after {done} of {total} epochs; the same command goes on from {path}"

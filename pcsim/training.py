@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from math import cos, pi
 from pathlib import Path
 
@@ -22,10 +21,10 @@ from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
 from pcsim.replicas import Replicas
+from pcsim.status import Report, Status
 from pcsim.store import Result
 from pcsim.task import Split, Task
 
-Report = Callable[[Progress], None]
 CHECKPOINT_SECONDS = 20.0
 """Checkpoints are written after an epoch, but not more often than this."""
 
@@ -93,18 +92,29 @@ class Training:
             self._restore(checkpoint.path_for(save_to))
         while self.progress.epoch < self.config.learning.epochs and not self._stalled():
             self._epoch()
-            if report:
-                report(self.progress)
             if save_to:
                 self._kept = checkpoint.snapshot(self.config, self._tensors(), self.progress)
-                if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
-                    self.save(save_to)
-                    saved_at = time.monotonic()
+            if report:
+                report(self.status())
+            if save_to and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                self.save(save_to)
+                saved_at = time.monotonic()
+
+    def status(self) -> Status:
+        """Say how far the training is: means over the replicas that have not diverged."""
+        words = []
+        for name, short, unit in (("train_energy", "energy", 1), ("test_accuracy", "test %", 100)):
+            row = self.progress.history.get(name, [np.empty(0)])[-1]
+            finite = row[np.isfinite(row)]
+            if len(row):
+                words.append(f"{short} {unit * finite.mean() if len(finite) else np.nan:.4g}")
+        total = self.config.learning.epochs
+        return Status(self.progress.epoch, total, "epochs", ", ".join(words))
 
     def save(self, result: Path) -> int:
-        """Write the last finished epoch as checkpoint of a result file; return its number."""
+        """Write the last finished epoch as checkpoint of a result; return its number, or 0."""
         if self._kept is None:
-            return self.progress.epoch
+            return 0
         store.save(self._kept, checkpoint.path_for(result), overwrite=True)
         return int(self._kept.attrs["epoch_done"])
 
@@ -115,6 +125,7 @@ class Training:
 
     def _restore(self, path: Path) -> None:
         tensors, self.progress = checkpoint.restore(path, self.config)
+        self._kept = checkpoint.snapshot(self.config, tensors, self.progress)
         self.params.flat.copy_(tensors["flat"])
         self.optimizer.restore(tensors)
         if isinstance(self.rule, Discrete):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.feedforward import feedforward, loss
 from pcsim.kernels.optim import Optimizer
@@ -28,6 +29,8 @@ class Backprop:
         *,
         counter: Counter | None = None,
     ) -> None:
+        if optimizer.direct:
+            raise ConfigError("Backprop.optimizer: needs a gradient buffer (in_place=False)")
         self.network = network
         self.params = params
         self.optimizer = optimizer

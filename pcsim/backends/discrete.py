@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pcsim.config import Schedule
 from pcsim.errors import ConfigError
-from pcsim.kernels.clamped_input import ClampedInput
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.field import Field
+from pcsim.kernels.followed_inputs import FollowedInputs
 from pcsim.kernels.optim import Optimizer, Rate
 from pcsim.kernels.parameters import STATE_KEY, Parameters, generator
 from pcsim.maps import Prior
@@ -77,14 +77,10 @@ class Discrete:
         self.carried: dict[int, Tensor] = {}
         """States that the next batch starts from, with init = "carry"."""
         self._last_energy: Tensor | None = None
+        self._start_energy: Tensor | None = None
         self._rate: Rate = self.gamma
         fast = schedule.fast and optimizer.plain and schedule.rule == "ipc"
-        self._followable = {
-            index: ClampedInput(kernel)
-            for index in (self.field.clamped_input if fast else ())
-            if (kernel := self.field.maps[index])
-        }
-        self.inputs: dict[int, ClampedInput] = {}
+        self.inputs = FollowedInputs(self.field, enabled=fast)
         self.steps = tuple(self._plan(t) for t in range(self.T))
         everything = self.field.predicted
         self._full = Step(everything, everything, self.field.free, everything)
@@ -110,11 +106,12 @@ class Discrete:
         """
         field, network = self.field, self.network
         learning = self._learners(t)
-        if self.schedule.rule == "zil" and t == self.T - 1:
+        has_prior = any(isinstance(node.map, Prior) for node in network.nodes)
+        if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior:
             # Only the top map is left: its prediction has not changed since the feed-forward pass.
             return Step((), learning, (), learning)
         quiet = self.schedule.fast and self.schedule.init == "ff"
-        quiet &= not any(isinstance(node.map, Prior) for node in network.nodes)
+        quiet &= not has_prior
         if self.schedule.rule == "ipc":
             quiet &= self.optimizer.plain
             quiet &= not any("log_var" in views for views in self.params.of)
@@ -161,13 +158,7 @@ class Discrete:
             else:
                 states.append(self._fresh_state(index, (replicas, samples, node.units), like))
         field.load(states, mask)
-        self.inputs = {i: d for i, d in self._followable.items() if d.pays(samples, self.T)}
-        for drive in self.inputs.values():
-            drive.load()
-        if not carried:
-            self._initialise()
-        elif self.inputs:
-            field.predict(tuple(self.inputs))
+        self._initialise(samples, feedforward=not carried and self.schedule.init in ("ff", "carry"))
         self.batches += 1
         if self.schedule.init == "carry":
             self.carried = {i: field.x[i] for i in field.free if field.holds[i] == "free"}
@@ -184,34 +175,28 @@ class Discrete:
             return torch.as_tensor(np.stack(rows), dtype=like.dtype, device=like.device)
         return like.new_zeros(shape)
 
-    def _initialise(self) -> None:
-        field, counter = self.field, self.counter
-        if counter:
-            counter.paused = True
-        if self.schedule.init in ("ff", "carry"):
-            field.feedforward()
-        elif self.inputs:
-            field.predict(tuple(self.inputs))
-        if counter:
-            counter.paused = False
+    def _initialise(self, samples: int, feedforward: bool) -> None:
+        if self.counter:
+            self.counter.paused = True
+        if feedforward:
+            self.field.feedforward()
+            self.field.errors(self.field.predicted)  # zeros that the plan will not visit
+            if self.schedule.rule == "zil":
+                self._start_energy = self.field.energy()
+        self.inputs.load(samples, self.T, predict=not feedforward)
+        if self.counter:
+            self.counter.paused = False
 
     def evaluate(self, step: Step) -> None:
         """Compute predictions and errors of one step."""
         field, counter = self.field, self.counter
         alpha = self._drive_rate()
         if counter is None:
-            self._predict(step, alpha)
+            self.inputs.predict(step.fresh, alpha)
         else:
             with counter.simultaneous("forward"):
-                self._predict(step, alpha)
+                self.inputs.predict(step.fresh, alpha)
         field.errors(step.active)
-
-    def _predict(self, step: Step, alpha: Rate) -> None:
-        for index in step.fresh:
-            if index in self.inputs:
-                self.field.mu[index] = self.inputs[index].predict(alpha)
-            else:
-                self.field.predict((index,))
 
     def _drive_rate(self) -> Rate:
         return self.optimizer.alpha * self.optimizer.scale
@@ -238,24 +223,18 @@ class Discrete:
                 field.x[index].add_(d, alpha=self._rate)
         if counter and step.learning:
             # logged behind the drift's products: the update uses errors from before them
-            moved = [i for i in step.learning if bool(self._delta(i).any())]
-            counter.updated(moved, before=1 if drift else 0)
+            counter.updated(self._changed(step.learning), before=1 if drift else 0)
 
-    def _delta(self, index: int) -> Tensor:
-        energy = self.field.energies[index]
-        assert energy
-        return energy.xi
+    def _changed(self, nodes: Nodes) -> list[int]:
+        """Return the nodes whose weights received a non-zero gradient."""
+        energies = self.field.energies
+        return [i for i in nodes if (energy := energies[i]) and bool(energy.xi.any())]
 
     def _learn(self, nodes: Nodes) -> None:
         if not nodes:
             return
         into, alpha, beta = self.optimizer.target
-        ordinary = [i for i in nodes if i not in self.inputs]
-        self.field.learn(ordinary, into, alpha, beta)
-        for index, drive in self.inputs.items():
-            if index in nodes:
-                drive.learn()
-        self.optimizer.commit(ordinary)
+        self.optimizer.commit(self.inputs.learn(nodes, into, alpha, beta))
 
     def _discount(self) -> None:
         energy = self.field.energy()
@@ -266,19 +245,22 @@ class Discrete:
 
     def set_rates(self, gamma: Rate, alpha: Rate) -> None:
         """Change the step sizes between two steps; what was kept back is written first."""
-        for index, drive in self.inputs.items():
-            self.field.mu[index] = drive.predict(self._drive_rate())
+        self.inputs.predict(tuple(self.inputs.active), self._drive_rate())
         self.finish()
+        if self.optimizer.direct and isinstance(alpha, Tensor):
+            raise ConfigError("set_rates.alpha: one per replica needs Optimizer(in_place=False)")
         self.gamma = self._rate = gamma
         self.optimizer.alpha = alpha
 
     def finish(self) -> None:
         """Write what was kept back during the batch."""
-        for drive in self.inputs.values():
-            drive.write(self._drive_rate())
+        self.inputs.write(self._drive_rate())
 
     def batch(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
-        """Run one batch from its initialisation to its last weight update."""
+        """Run one batch from its initialisation to its last weight update.
+
+        With `fast`, a last state move that no weight would see is left out.
+        """
         self.start(clamps, mask)
         for t, step in enumerate(self.steps):
             last = t == self.T - 1
@@ -286,8 +268,14 @@ class Discrete:
         if self.schedule.rule == "pc" and self.schedule.pc_update_at == "after":
             self.evaluate(self._full)
             self._learn(self.field.predicted)
+            if self.counter:
+                self.counter.updated(self._changed(self.field.predicted))
         self.finish()
 
     def energy(self) -> Tensor:
-        """Return F (replica,) at the last evaluated state, summed over samples."""
-        return self.field.energy()
+        """Return F (replica,) at the last evaluated state, summed over samples.
+
+        Z-IL evaluates different nodes at different steps; there it is F at the start of the batch,
+        which is the loss of BP.
+        """
+        return self.field.energy() if self._start_energy is None else self._start_energy

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from pcsim import config as configuration
-from pcsim.cli.progress import console, epochs
+from pcsim.cli.progress import console, progress
 from pcsim.config import Config
 from pcsim.plots import training_curves
 from pcsim.run import run
@@ -25,8 +25,9 @@ def demo_config(rule: str, seeds: int = 5, epochs: int = EPOCHS) -> Config:
     return configuration.parse(
         {
             "network": {"sizes": [64, 32, 32, 10]},
-            # PC needs small steps: it writes weights once per batch, far from the start
-            "schedule": {"rule": rule, "T": 8, "gamma": 0.1 if rule == "pc" else 0.5},
+            # PC needs small steps: it writes weights once per batch, far from the start.
+            # Z-IL equals BP at γ = 1 only.
+            "schedule": {"rule": rule, "T": 8, "gamma": {"pc": 0.1, "zil": 1.0}.get(rule, 0.5)},
             "learning": {"optimizer": "adam", "alpha": 1e-3, "batch": 32, "epochs": epochs},
             "data": {"name": "digits"},
             "run": {"seeds": list(range(seeds))},
@@ -43,16 +44,16 @@ def demo(
     """Train a small classifier on the embedded digits with BP, PC, Z-IL and iPC."""
     results: dict[str, Result] = {}
     for rule, name in RULES.items():
-        with epochs(f"{name:>5}", EPOCHS) as report:
-            target = out / f"digits_{rule}.h5"
-            results[name] = run(demo_config(rule), target, overwrite=True, report=report)
+        with progress(f"{name:>5}") as report:
+            setting, target = demo_config(rule, epochs=EPOCHS), out / f"digits_{rule}.h5"
+            results[name] = run(setting, target, overwrite=True, report=report)
     console.print(_table(results))
     figure = training_curves(results, out / "digits.png", "digits, 64-32-32-10, 5 seeds")
     console.print(f"results in {out}, figure in {figure}")
 
 
 def _table(results: dict[str, Result]) -> Table:
-    table = Table(title="digits, 64-32-32-10, 5 seeds, 40 epochs")
+    table = Table(title=f"digits, 64-32-32-10, 5 seeds, {EPOCHS} epochs")
     for column in ("rule", "test accuracy, %", "SD over seeds", "energy per sample", "seconds"):
         table.add_column(column, justify="right")
     for name, result in results.items():

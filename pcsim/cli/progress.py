@@ -5,35 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from pcsim.checkpoint import Progress as Trained
-from pcsim.training import Report
+from pcsim.status import Report, Status
 
 console = Console()
 
 
 @contextmanager
-def epochs(title: str, total: int) -> Iterator[Report]:
-    """Show one bar over the epochs, with mean energy and accuracy over the replicas."""
+def progress(title: str) -> Iterator[Report]:
+    """Show one bar over epochs, steps or simulated seconds, with the words of the status."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("epoch {task.completed}/{task.total}"),
-        TextColumn("{task.fields[status]}"),
+        TextColumn("{task.fields[count]}"),
+        TextColumn("{task.fields[words]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(title, total=total, status="")
+        task = bar.add_task(title, total=None, count="", words="")
 
-        def report(done: Trained) -> None:
-            latest = {name: float(np.nanmean(rows[-1])) for name, rows in done.history.items()}
-            status = f"energy {latest['train_energy']:.4g}"
-            if "test_accuracy" in latest:
-                status += f", test {100 * latest['test_accuracy']:.2f} %"
-            bar.update(task, completed=done.epoch, status=status)
+        def report(status: Status) -> None:
+            count = f"{status.done:g}/{status.total:g} {status.unit}"
+            bar.update(
+                task, total=status.total, completed=status.done, count=count, words=status.text
+            )
 
         yield report

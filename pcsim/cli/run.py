@@ -10,11 +10,12 @@ import typer
 from rich.table import Table
 
 from pcsim import config as configuration
-from pcsim.cli.progress import console, epochs
+from pcsim.cli.progress import console, progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.run import run as run_config
 from pcsim.store import Result
+from pcsim.verdict import verdict_from
 
 
 def run(
@@ -31,17 +32,8 @@ def run(
     """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
     settings = configuration.load(config, dict(_pair(text) for text in change or []))
     target = out or Path("out") / f"{config.stem}.h5"
-    if settings.run.automatic:
-        with console.status("automatic run") as status:
-
-            def watch(step: int, energy: float) -> None:
-                status.update(f"automatic run: step {step}, energy {energy:.4g} per sample")
-
-            result = run_config(settings, target, overwrite=overwrite, watch=watch)
-    else:
-        title = f"{settings.schedule.rule} on {settings.data.name}"
-        with epochs(title, settings.learning.epochs) as report:
-            result = run_config(settings, target, overwrite=overwrite, report=report)
+    with progress(f"{settings.schedule.rule} on {settings.data.name}") as report:
+        result = run_config(settings, target, overwrite=overwrite, report=report)
     console.print(summary(settings, result))
     console.print(f"stored in {target}")
 
@@ -55,6 +47,8 @@ def _pair(text: str) -> tuple[str, str]:
 
 def summary(config: Config, result: Result) -> Table:
     """Return the final numbers, one row per grid cell, mean ± sample SD over the seeds."""
+    if config.run.backend == "continuous":
+        return verdict_from(result).table(f"verdict: {config.circuit.kind} on {config.data.name}")
     if config.run.automatic:
         return _automatic_summary(result)
     name = "accuracy" if "accuracy" in result.variables else "train_energy"

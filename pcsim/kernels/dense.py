@@ -36,6 +36,8 @@ class DenseKernel:
         self.counter = counter
         self.f = None if spec.f == "identity" else NONLINEARITIES[spec.f]
         self.g = None if spec.g == "identity" else NONLINEARITIES[spec.g]
+        self.feedback: Tensor | None = None
+        """Stands for W on the way back, where it is not the same array."""
         self.r = self.drive = self.mu = self.delta = self._pulled = torch.empty(0)
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
@@ -92,7 +94,8 @@ class DenseKernel:
 
     def pull(self, x: Tensor) -> Tensor:
         """Return f'(x) ∘ (Wᵀ δ); the buffer is reused in the next step."""
-        torch.bmm(self.delta, self.params["w"], out=self._pulled)
+        back = self.params["w"] if self.feedback is None else self.feedback
+        torch.bmm(self.delta, back, out=self._pulled)
         if self.counter:
             self.counter.product("backward")
         return self._pulled if self.f is None else self.f.pull(self._pulled, x, self.r)

@@ -62,9 +62,23 @@ class UnitGaussian:
         """Return −ε."""
         return -self.xi
 
+    @property
+    def eps(self) -> Tensor:
+        """Return ε."""
+        return self.xi
+
+    @property
+    def variance(self) -> float:
+        """Return σ²."""
+        return 1.0
+
+    def cost(self, eps: Tensor) -> Tensor:
+        """Return ½ Σ ε² (replica,)."""
+        return 0.5 * eps.square().sum((1, 2))
+
     def total(self) -> Tensor:
-        """Return ½ Σ ε²."""
-        return 0.5 * self.xi.square().sum((1, 2))
+        """Return the cost of the last errors."""
+        return self.cost(self.xi)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
@@ -103,9 +117,18 @@ class PrecisionGaussian:
         """Return −ξ."""
         return -self.xi
 
+    @property
+    def variance(self) -> Tensor:
+        """Return σ², broadcastable to (replica, sample, unit)."""
+        return self.log_var.exp()
+
+    def cost(self, eps: Tensor) -> Tensor:
+        """Return ½ Σ [ε²/σ² + ln σ²] (replica,)."""
+        return 0.5 * (eps.square() * torch.exp(-self.log_var) + self.log_var).sum((1, 2))
+
     def total(self) -> Tensor:
-        """Return ½ Σ [ε²/σ² + ln σ²]."""
-        return 0.5 * (self.eps * self.xi + self.log_var).sum((1, 2))
+        """Return the cost of the last errors."""
+        return self.cost(self.eps)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Accumulate −∂F/∂s = ½ Σ_samples (ε²/σ² − 1)."""

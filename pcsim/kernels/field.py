@@ -20,7 +20,7 @@ from torch import Tensor
 from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.dense import DenseKernel
-from pcsim.kernels.energy import EnergyKernel, energy_kernel
+from pcsim.kernels.energy import CategoricalKL, EnergyKernel, energy_kernel
 from pcsim.kernels.parameters import Parameters, Views
 from pcsim.maps import Dense, Prior
 from pcsim.network import Mode, Network
@@ -41,7 +41,8 @@ class Field:
         self.params = params
         self.mode = mode
         self.counter = counter
-        self.holds = network.holds(mode)
+        self._mode_holds = network.holds(mode)
+        self.holds = list(self._mode_holds)
         self.maps: list[DenseKernel | None] = [
             DenseKernel(node.map, params.of[i], counter) if isinstance(node.map, Dense) else None
             for i, node in enumerate(network.nodes)
@@ -51,23 +52,23 @@ class Field:
             for i, (node, hold) in enumerate(zip(network.nodes, self.holds, strict=True))
         ]
         self.predicted = tuple(i for i, node in enumerate(network.nodes) if node.map)
-        self.free = tuple(i for i, hold in enumerate(self.holds) if hold != "clamped")
-        self.clamped_input = tuple(
-            i
-            for i in self.predicted
-            if network.nodes[i].parents
-            and all(self.holds[p] == "clamped" for p in network.nodes[i].parents)
-        )
+        self.free: tuple[int, ...] = ()
+        self.clamped_input: tuple[int, ...] = ()
+        self._hold(())
         self.x: list[Tensor] = []
         self.mu: list[Tensor] = [torch.empty(0)] * len(network.nodes)
         self._open_mask: Tensor | None = None
         self._shape: tuple[int, ...] = ()
 
-    def load(self, x: Sequence[Tensor], mask: Tensor | None = None) -> None:
+    def load(
+        self, x: Sequence[Tensor], mask: Tensor | None = None, released: Sequence[int] = ()
+    ) -> None:
         """Take new states, one per node; `mask` (true = clamped) belongs to associative mode.
 
-        A clamped tensor may have a replica axis of length 1: all replicas then share it.
+        A clamped tensor may have a replica axis of length 1: all replicas then share it. Nodes
+        that the mode clamps can be `released` for this load: they are free states then.
         """
+        self._hold(released)
         replicas = self.params.replicas
         for index, (value, node) in enumerate(zip(x, self.network.nodes, strict=True)):
             if value.ndim != 3 or value.shape[2] != node.units:
@@ -96,6 +97,21 @@ class Field:
                 energy.allocate(self.x[index])
         for index in self.clamped_input:
             self._activate(index)
+
+    def _hold(self, released: Sequence[int]) -> None:
+        self.holds = [
+            "free" if index in released else hold for index, hold in enumerate(self._mode_holds)
+        ]
+        self.free = tuple(i for i, hold in enumerate(self.holds) if hold != "clamped")
+        self.clamped_input = tuple(
+            i
+            for i in self.predicted
+            if (parents := self.network.nodes[i].parents)
+            and all(self.holds[p] == "clamped" for p in parents)
+        )
+        for index, energy in enumerate(self.energies):
+            if isinstance(energy, CategoricalKL):
+                energy.clamped = self.holds[index] == "clamped"
 
     def feedforward(self) -> None:
         """Set every free node below the roots to its prediction, top down: x^l = μ^l, ξ^l = 0."""

@@ -1,0 +1,38 @@
+"""Speed: ratios measured in one run, contestants in turn, medians. Run it on an idle machine.
+
+`pcsim experiment speed` prints the table and writes `speed.h5`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from experiments import speed_discrete
+from pcsim import store
+from pcsim.provenance import provenance
+from pcsim.store import Result, Variable
+
+
+def main(out: Path) -> None:
+    """Measure, print, store."""
+    rows = speed_discrete.measure()
+    table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
+    for column in ("case", "contestant", "ms", "ratio"):
+        table.add_column(column, justify="left" if column in ("case", "contestant") else "right")
+    for case, name, milliseconds, ratio in rows:
+        table.add_row(case, name, f"{milliseconds:.3f}", f"{ratio:.2f}")
+    Console().print(table)
+    cases, names, times, ratios = (np.asarray(column) for column in zip(*rows, strict=True))
+    variables = {
+        "case": Variable(("row",), cases),
+        "contestant": Variable(("row",), names),
+        "time": Variable(("row",), times, {"units": "ms", "long_name": "median time per call"}),
+        "ratio": Variable(("row",), ratios, {"long_name": "to the first contestant of the case"}),
+    }
+    attrs: dict[str, store.Attr] = {**provenance(), "threads": torch.get_num_threads()}
+    store.save(Result(variables, {}, attrs), out / "speed.h5", overwrite=True)

@@ -1,0 +1,140 @@
+"""The continuous backend: one population of chips, integrated as one tensor.
+
+A `Continuous` joins a flow (the circuit's equations) with a solver, clamps data, and steps. It
+knows chips that have diverged, and it never resets anything unless it is told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from pcsim.circuit import Circuit
+from pcsim.continuous.dendritic import DendriticFlow
+from pcsim.continuous.error_flow import ErrorFlow
+from pcsim.continuous.flow import Flow, Tau
+from pcsim.continuous.sacramento import SacramentoFlow
+from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
+from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.kernels.parameters import Parameters
+from pcsim.network import Mode, Network
+
+LIMIT = 1e6
+"""A state beyond this is called diverged, long before numbers overflow."""
+
+
+class Continuous:
+    """Chips in continuous time."""
+
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        circuit: Circuit,
+        *,
+        dt: float,
+        solver_name: Name = "euler",
+        mode: Mode = "supervised",
+        seeds: Sequence[int] = (),
+        scale: float = 1.0,
+        tau_x: Sequence[Tau] | None = None,
+        tau_w: Tensor | None = None,
+        draw: Draw = torch.randn_like,
+        fast: bool = True,
+    ) -> None:
+        """Build a population.
+
+        Main arguments:
+            params: initial weights (chip, …); they are moved in place.
+            circuit: kind and time constants; `tau_w` must be set there.
+            dt: time step in seconds.
+
+        Rarely used:
+            scale: 1 for a sum over the samples of a batch, 1/B for their mean.
+            tau_x: time constants per node, each a number or a tensor (chip, 1, unit).
+            tau_w: time constants per weight, (chip, parameter) or (chip, 1).
+            draw: source of standard normal numbers, so that noise can be frozen in tests.
+            fast: follow clamped inputs through their Gram matrix where exact.
+        """
+        if dt <= 0:
+            raise ConfigError(f"solver.dt: must be positive, got {dt}")
+        self.network, self.params, self.circuit, self.dt = network, params, circuit, dt
+        self.mode: Mode = mode
+        single = solver_name in SINGLE_STAGE
+        self._refuse_stages(single, solver_name)
+        chip_seeds = list(seeds) or list(range(params.replicas))
+        self.flow: Flow
+        if circuit.kind in ("algebraic", "error_units"):
+            self.flow = ErrorFlow(
+                network,
+                params,
+                circuit,
+                mode,
+                dt=dt,
+                seeds=chip_seeds,
+                scale=scale,
+                tau_x=tau_x,
+                tau_w=tau_w,
+                follow_inputs=fast and single,
+            )
+        elif tau_w is not None:
+            raise UnsupportedError(f"tau_w per weight: not available for circuit {circuit.kind}")
+        elif circuit.kind == "dendritic":
+            self.flow = DendriticFlow(
+                network, params, circuit, mode, seeds=chip_seeds, scale=scale, tau_x=tau_x
+            )
+        else:
+            if tau_x is not None:
+                raise UnsupportedError("tau_x per unit: not available for circuit sacramento")
+            self.flow = SacramentoFlow(
+                network, params, circuit, mode, seeds=chip_seeds, scale=scale
+            )
+        self.solver = solver(solver_name, dt, circuit.sigma_x, draw)
+        self.steps = 0
+        self.diverged_at = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
+
+    def _refuse_stages(self, single: bool, name: str) -> None:
+        circuit = self.circuit
+        if not single and (circuit.delay_err or circuit.delay_fb or circuit.look_soma):
+            raise UnsupportedError(
+                f"solver.name {name!r}: delays and somatic look-ahead use values of whole past "
+                f"steps; use {' or '.join(SINGLE_STAGE)}"
+            )
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds so far."""
+        return self.steps * self.dt
+
+    def load(
+        self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
+    ) -> None:
+        """Clamp new data for `steps` steps; all else flows on.
+
+        A node that the mode clamps but that gets None is let go, from its present value.
+        """
+        self.flow.load(clamps, mask, steps)
+
+    def feedforward(self) -> None:
+        """Set the free states to the feed-forward pass (a reset: something a chip must be told)."""
+        self.flow.feedforward()
+
+    def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
+        """Integrate `steps` time steps; `watch` is called after each."""
+        for _ in range(steps):
+            self.solver.step(self.flow)
+            self.steps += 1
+            if watch:
+                watch()
+
+    def mark_diverged(self) -> Tensor:
+        """Note the time at which chips are found diverged; return all that are (chip,)."""
+        bad = torch.zeros(self.params.replicas, dtype=torch.bool, device=self.params.flat.device)
+        for state in self.flow.states().values():
+            bad |= ~(state.flatten(1).abs().amax(1) < LIMIT)
+        bad |= ~torch.isfinite(self.params.flat.sum(1))
+        found = bad.cpu()
+        self.diverged_at[found & self.diverged_at.isnan()] = self.time
+        return ~self.diverged_at.isnan()

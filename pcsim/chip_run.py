@@ -1,0 +1,250 @@
+"""A run in continuous time: chips see a stream of presentations, and everything flows.
+
+The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and τ_w = dt/α, both
+are the same arithmetic.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcsim import metrics
+from pcsim.backends.continuous import Continuous
+from pcsim.chip_checkpoint import ChipCheckpoint
+from pcsim.config import Config
+from pcsim.errors import UnsupportedError
+from pcsim.kernels.feedforward import outputs
+from pcsim.kernels.parameters import initial_parameters
+from pcsim.record import Recorder
+from pcsim.replicas import Replicas
+from pcsim.stability import advise
+from pcsim.status import Report, Status
+from pcsim.task import Clamps, Split, Task
+from pcsim.timing import Timing
+from pcsim.training import check_device
+from pcsim.verdict import Verdict, judge
+
+RECORDS = 500
+"""Statistics are kept about this often in a run, unless the configuration says how often."""
+
+
+class StabilityWarning(UserWarning):
+    """The linearised system says that this run will blow up, ring, or may do so."""
+
+
+class ChipRun:
+    """A population of chips with its data, stream and recorder."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        check_device(config.run.device)
+        self.network = config.network.build()
+        self.timing = Timing.of(config)
+        self.chips = Replicas.of(config)
+        self.task = Task.load(config, self.network)
+        dtype, device = getattr(torch, config.run.dtype), config.run.device
+        self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
+        self.samples = config.learning.batch or len(self.task.train.x)
+        self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
+        self.noise = torch.Generator(device)
+        tau_x, tau_w = self._per_chip_times(dtype, device)
+        self.engine = Continuous(
+            self.network,
+            self.params,
+            self.timing.circuit,
+            dt=self.timing.dt,
+            solver_name=config.solver.name,
+            mode=config.data.mode,
+            seeds=self.chips.each_seed,
+            scale=self.scale,
+            tau_x=tau_x,
+            tau_w=tau_w,
+            draw=self._normal,
+            fast=config.schedule.fast,
+        )
+        self.recorder = Recorder(self.engine, config.record, self._record_interval())
+        self.label: Tensor | None = None
+        self.accuracy_rows: list[tuple[float, np.ndarray]] = []
+        self.seconds = 0.0
+        self._report: Report | None = None
+        self._out: Path | None = None
+
+    def _per_chip_times(
+        self, dtype: torch.dtype, device: str
+    ) -> tuple[list[float | Tensor] | None, Tensor | None]:
+        """A grid over gamma or alpha gives chips different time constants at one dt."""
+        dt = self.timing.dt
+        gamma = self.chips.rate("gamma", dtype, device)
+        alpha = self.chips.rate("alpha", dtype, device)
+        if isinstance(self.chips.rate("weight_decay", dtype, device), Tensor):
+            raise UnsupportedError("grid.weight_decay: chips share one weight decay")
+        tau_x: list[float | Tensor] | None = None
+        if isinstance(gamma, Tensor):
+            tau_x = [(dt / gamma).view(-1, 1, 1)] * len(self.network.nodes)
+        return tau_x, (dt / alpha).view(-1, 1) if isinstance(alpha, Tensor) else None
+
+    def _normal(self, like: Tensor) -> Tensor:
+        shape, dtype = like.shape, like.dtype
+        return torch.randn(shape, generator=self.noise, dtype=dtype, device=like.device)
+
+    @property
+    def total_steps(self) -> int:
+        """Time steps of the whole run (an automatic one may stop earlier)."""
+        if self.config.run.automatic:
+            return self.config.convergence.max_steps
+        presentations = len(self.task.train.x) // self.samples * self.config.learning.epochs
+        return presentations * (self.timing.present + self.timing.settle)
+
+    def _record_interval(self) -> int:
+        """In a stream, records are taken at ends of presentations: always at the same phase."""
+        every = self.config.record.every or max(1, self.total_steps // RECORDS)
+        if self.config.record.every or self.samples == len(self.task.train.x):
+            return every
+        period = self.timing.present + self.timing.settle
+        return period * -(-every // period)
+
+    def warn(self) -> None:
+        """Warn, with the number, before a run that must blow up or may not be stable."""
+        if self.config.data.mode != "supervised":
+            return
+        top = self.task.train.x[: min(self.samples, 64)][None]
+        # A batch larger than the probe scales the Gram matrices with it.
+        scale = self.scale * self.samples / top.shape[1]
+        circuit, dt = self.timing.circuit, self.timing.dt
+        for advice in advise(self.network, self.engine.flow.theta(), circuit, dt, top, scale):
+            kind = "will blow up" if advice.certain else "take care"
+            warnings.warn(f"{kind}: {advice.message}", StabilityWarning, stacklevel=3)
+
+    def run(self, report: Report | None = None, out: Path | None = None) -> None:
+        """Present everything; with `out`, keep a checkpoint beside it, and use one if there."""
+        self.warn()
+        self._report, self._out = report, out
+        checkpoint = ChipCheckpoint(self, out)
+        start = time.monotonic()
+        try:
+            if self.config.run.automatic:
+                self._automatic()
+            else:
+                self._epochs(checkpoint)
+        except BaseException:
+            self.recorder.close(failed=True)
+            raise
+        self.recorder.close()
+        self.seconds += time.monotonic() - start
+
+    def _epochs(self, checkpoint: ChipCheckpoint) -> None:
+        first, skip = checkpoint.restore()
+        for epoch in range(first, self.config.learning.epochs):
+            if not skip:
+                self._reseed(epoch)
+            batches = self.task.batches(self.chips, epoch, self.config.learning.batch)
+            for index, clamps in enumerate(batches):
+                if index == skip - 1:
+                    # The last presentation before the interruption, with its states put back.
+                    self.engine.load(self._smoothed(clamps), steps=self.timing.present)
+                    checkpoint.restore_states()
+                elif index >= skip:
+                    self.present(clamps)
+                    checkpoint.maybe_save(epoch, index + 1)
+            skip = 0
+            self.engine.mark_diverged()
+            self.keep_accuracy()
+
+    def _reseed(self, epoch: int) -> None:
+        key = np.random.SeedSequence(self.config.solver.noise_seed, spawn_key=(epoch,))
+        self.noise.manual_seed(int(key.generate_state(1, np.uint64)[0] >> 1))
+
+    def present(self, clamps: Clamps) -> None:
+        """Show one batch: switch, settle without label if asked to, then with it."""
+        engine, timing = self.engine, self.timing
+        first = engine.steps == 0
+        if timing.settle and self.config.data.mode == "supervised":
+            engine.load([None, *clamps[1:]], steps=timing.settle)
+            self._initialise(first)
+            self._advance(timing.settle)
+            engine.load(self._smoothed(clamps), steps=timing.present)
+        else:
+            engine.load(self._smoothed(clamps), steps=timing.present)
+            self._initialise(first)
+        self._advance(timing.present, target=clamps[0])
+
+    def _initialise(self, first: bool) -> None:
+        init = self.config.schedule.init
+        if init == "ff" or (first and init == "carry"):
+            self.engine.feedforward()
+        elif init == "zero":
+            for state in self.engine.flow.moving().values():
+                state.zero_()
+
+    def _smoothed(self, clamps: Clamps) -> Clamps:
+        """Return the clamps with a label that will follow the target with tau_label."""
+        target = clamps[0]
+        if not self.config.stream.tau_label or target is None:
+            return clamps
+        if self.label is None or self.label.shape[1] != target.shape[1]:
+            self.label = torch.zeros_like(target)
+        return [self.label, *clamps[1:]]
+
+    def _advance(self, steps: int, target: Tensor | None = None) -> None:
+        engine, recorder = self.engine, self.recorder
+        tau = self.config.stream.tau_label
+        follow = 1 - exp(-engine.dt / tau) if tau else 0.0
+        if self.config.record.trajectories and self._out and not recorder.streams:
+            engine.flow.forces()  # so that every observable exists
+            recorder.stream_to(self._out.with_suffix(".trajectories.h5"))
+        for _ in range(steps):
+            if follow and target is not None and self.label is not None:
+                self.label.add_(target - self.label, alpha=follow)
+            engine.advance(1)
+            if recorder.after_step() and self._report:
+                self._report(self._status())
+
+    def _status(self) -> Status:
+        total = self.total_steps * self.timing.dt
+        energy = np.nanmedian(self.recorder.rows["energy"][-1].sum(-1))
+        return Status(self.engine.time, total, "s", f"energy {energy:.4g} per sample")
+
+    def _automatic(self) -> None:
+        """Full batch, nothing switched, until every chip has converged or diverged."""
+        criterion, engine = self.config.convergence, self.engine
+        self._reseed(0)
+        engine.load(next(self.task.batches(self.chips, 0, 0)))
+        engine.feedforward()
+        window: list[np.ndarray] = []
+        while engine.steps < criterion.max_steps:
+            self._advance(1)
+            energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
+            window.append(energy)
+            if len(window) > criterion.window:
+                before = window.pop(0)
+                moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
+                if not (moving & ~engine.mark_diverged().numpy()).any():
+                    break
+        self.recorder.record()
+        self.keep_accuracy()
+
+    def keep_accuracy(self) -> None:
+        """Record the test accuracy of a feed-forward read-out."""
+        if self.config.data.mode == "supervised":
+            self.accuracy_rows.append((self.engine.time, self.accuracy(self.task.test)))
+
+    def accuracy(self, split: Split) -> np.ndarray:
+        """Return the fraction right (chip,) by a feed-forward read-out."""
+        scores = outputs(self.network, self.engine.flow.theta(), split.x).cpu().numpy()
+        return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
+
+    def verdict(self) -> Verdict:
+        """Judge the run from what was recorded."""
+        accuracy = self.accuracy_rows[-1][1] if self.accuracy_rows else None
+        energy = np.stack(self.recorder.rows["energy"], 1).sum(2)
+        diverged = self.engine.diverged_at.numpy()
+        full = self.samples == len(self.task.train.x)
+        lyapunov = full and self.timing.circuit.kind == "algebraic"
+        return judge(self.recorder.times, energy, diverged, accuracy, lyapunov=lyapunov)

@@ -1,0 +1,294 @@
+"""The dendritic microcircuit: soma, basal and apical compartments, interneurons.
+
+For layer l of a chain (layer 0 the output, layer L the input), with a_B = g_B/G, a_A = g_A/G,
+G = g_lk + g_B + g_A, a_D = g_D/(g_lk + g_D), λ the nudging of the interneurons:
+
+    basal         v_B^l = W_B^l f(x^{l+1}) + b_B^l,           v̂_B = a_B v_B
+    interneuron   v_I^l = W_I^l f(x^l) + b_I^l,               v̂_I = a_D v_I
+                  τ_I di^l/dt = −i^l + (1−λ) v̂_I^l + λ x^{l−1}
+    apical        τ_a dv_A^l/dt = −v_A^l + W_F^l (x^{l−1} − κ i^l)
+    soma          C dx^l/dt = −g_lk x + g_B (v_B − x) + g_A (f'(x)∘v_A − x),    C = τ_x G
+    plasticity    τ_w dW_B = (x^l − v̂_B) f(x^{l+1})ᵀ / a_B
+                  τ_w dW_I = ρ (i^l − v̂_I) f(x^l)ᵀ / (λ a_D)     (λ = 0: x^{l−1} in place of i^l)
+
+With W_B = θ/a_B, W_I = θ^{l−1}/a_D, W_F = θ^{(l−1)ᵀ}/(a_A (1−λ)), no lags, κ = ρ = 1, this is iPC:
+x − v̂_B = ε^l and a_A v_A = θᵀ ε^{l−1}. The arrays are stored in these physical units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pcsim.circuit import Circuit
+from pcsim.continuous.flow import Force, Tau
+from pcsim.errors import UnsupportedError
+from pcsim.kernels.nonlinearity import NONLINEARITIES
+from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.transport import Feedback
+from pcsim.maps import Dense, Prior
+from pcsim.network import UNIT_GAUSSIAN, Mode, Network
+
+
+def chain(network: Network, circuit: str) -> list[Dense]:
+    """Return the maps of a chain of dense, unit-Gaussian, pre-activation nodes, or refuse."""
+    maps = []
+    for index, node in enumerate(network.nodes[:-1]):
+        spec = node.map
+        if not isinstance(spec, Dense) or node.parents != (index + 1,):
+            raise UnsupportedError(f"circuit.kind {circuit}: needs a chain of dense layers")
+        if spec.g != "identity" or spec.f == "softmax":
+            raise UnsupportedError(
+                f"circuit.kind {circuit}: potentials are the value nodes, so network.convention "
+                f"must be 'pre'"
+            )
+        if node.energy != UNIT_GAUSSIAN:
+            raise UnsupportedError(
+                f"circuit.kind {circuit}: node {index} needs the unit Gaussian energy"
+            )
+        maps.append(spec)
+    return maps
+
+
+class DendriticFlow:
+    """A chain of dense layers as somas with basal and apical dendrites and interneurons."""
+
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        circuit: Circuit,
+        mode: Mode,
+        *,
+        seeds: list[int],
+        scale: float = 1.0,
+        tau_x: Sequence[Tau] | None = None,
+    ) -> None:
+        """`params` holds θ at the start, and the basal arrays W_B = θ/a_B from then on."""
+        self.network, self.params, self.circuit, self.mode = network, params, circuit, mode
+        self.maps = chain(network, "dendritic")
+        self.depth = len(self.maps)
+        self.scale = scale
+        self.tau_w = circuit.weight_time
+        self.tau_x = list(tau_x or [circuit.tau_x] * len(network.nodes))
+        self.prior = network.nodes[-1].map
+        g = circuit.conductances
+        self.nudging = g.nudging
+        # The output soma has no apical dendrite.
+        self.total = [g.g_lk + g.g_B + (g.g_A if k else 0.0) for k in range(self.depth + 1)]
+        self.a_basal = [g.g_B / total for total in self.total]
+        self.a_apical = g.g_A / self.total[1]
+        self.a_inter = g.g_D / (g.g_lk + g.g_D)
+        self.feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
+        self.inter_flat = params.flat / self.a_inter
+        self.inter = params.views(self.inter_flat)
+        for k in range(self.depth):
+            for array in params.of[k].values():
+                array.div_(self.a_basal[k])
+        self.weights = [params.flat]
+        if circuit.inter_learned:
+            self.weights.append(self.inter_flat)
+        if self.feedback.learns and self.feedback.flat is not None:
+            self.weights.append(self.feedback.flat)
+        self.holds: tuple[str, ...] = network.holds(mode)
+        if "masked" in self.holds:
+            raise UnsupportedError("circuit.kind dendritic: a layer cannot be clamped in part")
+        self.x: list[Tensor] = []
+        self.rates: list[Tensor] = []
+        self.err: list[Tensor] = []
+        self.i: dict[int, Tensor] = {}
+        self.v_apical: dict[int, Tensor] = {}
+        self.inter_err: dict[int, Tensor] = {}
+
+    @property
+    def free(self) -> list[int]:
+        """Layers whose somas move."""
+        return [k for k, hold in enumerate(self.holds) if hold == "free"]
+
+    def load(
+        self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
+    ) -> None:
+        """Clamp new data; free states keep their values (or start at zero)."""
+        like = next(c for c in clamps if c is not None)
+        chips, samples = self.params.replicas, like.shape[1]
+        kept = self.x if self.x and self.x[0].shape[1] == samples else None
+        self.holds = tuple("free" if clamp is None else "clamped" for clamp in clamps)
+        states = []
+        for k, (clamp, node) in enumerate(zip(clamps, self.network.nodes, strict=True)):
+            if clamp is not None:
+                states.append(clamp.expand(chips, -1, -1))
+            elif kept is not None:
+                states.append(kept[k].clone())
+            else:
+                states.append(like.new_zeros(chips, samples, node.units))
+        self.x = states
+        for k in range(1, self.depth + 1):
+            if k not in self.i or self.i[k].shape[1] != samples:
+                self.i[k] = torch.zeros_like(self.x[k - 1], memory_format=torch.contiguous_format)
+                self.v_apical[k] = torch.zeros_like(
+                    self.x[k], memory_format=torch.contiguous_format
+                )
+        if self.holds[self.depth] == "clamped":
+            self.i.pop(self.depth)
+            self.v_apical.pop(self.depth)
+
+    def feedforward(self) -> None:
+        """Set somas to their basal prediction, the other compartments to their rest there."""
+        for k in reversed(range(self.depth)):
+            basal = self._basal(k, self._rate(k + 1))
+            if self.holds[k] == "free":
+                self.x[k].copy_(self.a_basal[k] * basal)
+        for k in self.i:
+            self.i[k].copy_(self._inter_target(k)[1])
+            self.v_apical[k].copy_(self._apical_target(k, self.i[k]))
+
+    def _rate(self, k: int) -> Tensor:
+        name = self.maps[k - 1].f
+        if name == "identity":
+            return self.x[k]
+        return NONLINEARITIES[name].apply(self.x[k], torch.empty_like(self.x[k]).contiguous())
+
+    def _basal(self, k: int, rate: Tensor) -> Tensor:
+        return _affine(self.params.of[k], rate)
+
+    def _inter_target(self, k: int) -> tuple[Tensor, Tensor]:
+        """Return v̂_I and what i^k relaxes to."""
+        if self.circuit.inter_learned:
+            predicted = self.a_inter * _affine(self.inter[k - 1], self._rate(k))
+        else:
+            predicted = self.a_basal[k - 1] * _affine(self.params.of[k - 1], self._rate(k))
+        return predicted, torch.lerp(predicted, self.x[k - 1], self.nudging)
+
+    def _apical_target(self, k: int, inter: Tensor) -> Tensor:
+        """Return W_F (x^{k−1} − κ i), W_F = Bᵀ/(a_A (1−λ))."""
+        back = self.feedback.of_node(k - 1)
+        gain = 1 / (self.a_apical * (1 - self.nudging))
+        if self.feedback.flat is None:
+            gain *= self.a_basal[k - 1]  # the shared array is stored as W_B = θ/a_B
+        return gain * torch.bmm(self.x[k - 1] - self.circuit.inhibition * inter, back)
+
+    def forces(self) -> list[Force]:
+        """Return the force on every soma, apical dendrite and interneuron that has a lag."""
+        g = self.circuit.conductances
+        self.feedback.refresh()
+        self.rates = [torch.empty(0)] + [self._rate(k) for k in range(1, self.depth + 1)]
+        basal = [self._basal(k, self.rates[k + 1]) for k in range(self.depth)]
+        self.err = [self.x[k] - self.a_basal[k] * basal[k] for k in range(self.depth)]
+        self.inter_err = {}  # a clamped layer needs no apical error, hence no interneurons
+        forces = []
+        for k in self.free:
+            x = self.x[k]
+            if k < self.depth:
+                total = -g.g_lk * x + g.g_B * (basal[k] - x)
+            elif isinstance(self.prior, Prior):
+                total = (self.prior.mean - x) * (g.g_lk + g.g_B)
+            else:
+                total = torch.zeros_like(x)  # flat prior: a soma without leak
+            if k:
+                apical, more = self._apical(k)
+                forces += more
+                gated = apical.clone()
+                f = NONLINEARITIES[self.maps[k - 1].f]
+                f.pull(gated, x, self.rates[k])
+                leak = x if k < self.depth or isinstance(self.prior, Prior) else 0.0
+                total = total + g.g_A * (gated - leak)
+            value = total / self.total[k]
+            leaky = k < self.depth or isinstance(self.prior, Prior)
+            forces.append(Force(f"x{k}", x, value, self.tau_x[k], leaky, True))
+        return forces
+
+    def _apical(self, k: int) -> tuple[Tensor, list[Force]]:
+        """Return the apical potential that the soma sees, and forces on lagged parts."""
+        circuit, forces = self.circuit, []
+        predicted, target = self._inter_target(k)
+        if circuit.tau_inter:
+            force = target - self.i[k]
+            forces.append(Force(f"inter{k}", self.i[k], force, circuit.tau_inter))
+            inter = self.i[k] + (circuit.look_inter / circuit.tau_inter) * force
+        else:
+            self.i[k] = inter = target
+        # What teaches the interneuron's weights: i − v̂_I, or the layer below where λ = 0.
+        taught = inter - predicted if self.nudging else self.x[k - 1] - predicted
+        self.inter_err[k] = taught
+        apical = self._apical_target(k, inter)
+        if circuit.tau_apical:
+            force = apical - self.v_apical[k]
+            forces.append(Force(f"apical{k}", self.v_apical[k], force, circuit.tau_apical))
+            apical = self.v_apical[k] + (circuit.look_apical / circuit.tau_apical) * force
+        else:
+            self.v_apical[k] = apical
+        return apical, forces
+
+    def learn(self, dt: float) -> None:
+        """Do θ ← θ + dt·dθ/dt."""
+        for array, rate in zip(self.weights, self.weight_rates(), strict=True):
+            array.add_(rate, alpha=dt)
+
+    def weight_rates(self) -> list[Tensor]:
+        """Return dθ/dt of basal, interneuron and learned feedback weights."""
+        circuit = self.circuit
+        basal = torch.zeros_like(self.params.flat)
+        for k, views in enumerate(self.params.views(basal)[: self.depth]):
+            self._hebb(views, self.err[k], self.rates[k + 1], 1 / self.a_basal[k])
+            views["w"].sub_(self.params.of[k]["w"], alpha=circuit.weight_decay)
+        rates = [basal / self.tau_w]
+        if circuit.inter_learned:
+            inter = torch.zeros_like(self.inter_flat)
+            gain = circuit.inter_rate / ((self.nudging or 1.0) * self.a_inter)
+            for k, views in enumerate(self.params.views(inter)[: self.depth]):
+                if k + 1 in self.inter_err:
+                    self._hebb(views, self.inter_err[k + 1], self.rates[k + 1], gain)
+                    views["w"].sub_(self.inter[k]["w"], alpha=circuit.weight_decay)
+            rates.append(inter / self.tau_w)
+        if self.feedback.learns and self.feedback.flat is not None:
+            back = torch.zeros_like(self.feedback.flat)
+            for k, views in enumerate(self.params.views(back)[: self.depth]):
+                self._hebb({"w": views["w"]}, self.err[k], self.rates[k + 1], 1.0)
+                views["w"].sub_(self.feedback.of[k]["w"], alpha=circuit.weight_decay)
+            rates.append(back / self.tau_w)
+        return rates
+
+    def _hebb(self, into: dict[str, Tensor], err: Tensor, rate: Tensor, gain: float) -> None:
+        torch.bmm(err.mT, rate, out=into["w"])
+        into["w"].mul_(gain * self.scale)
+        if "b" in into:
+            torch.mul(err.sum(1), gain * self.scale, out=into["b"])
+
+    def settle_weights(self) -> None:
+        """Nothing is kept back."""
+
+    def theta(self) -> Parameters:
+        """Return θ = a_B W_B, the weights in the units of the network."""
+        flat = self.params.flat.clone()
+        for k, views in enumerate(self.params.views(flat)[: self.depth]):
+            for array in views.values():
+                array.mul_(self.a_basal[k])
+        return Parameters(self.network, flat)
+
+    def energy_by_node(self) -> Tensor:
+        """Return ½‖x − v̂_B‖² (chip, layer), summed over samples, at the last `forces`."""
+        return torch.stack([0.5 * err.square().sum((1, 2)) for err in self.err], 1)
+
+    def moving(self) -> dict[str, Tensor]:
+        """Return the states that move, by name."""
+        named = {f"x{k}": self.x[k] for k in self.free}
+        if self.circuit.tau_inter:
+            named |= {f"inter{k}": i for k, i in self.i.items()}
+        if self.circuit.tau_apical:
+            named |= {f"apical{k}": v for k, v in self.v_apical.items()}
+        return named
+
+    def states(self) -> dict[str, Tensor]:
+        """Return somas, errors, interneurons and apical potentials."""
+        named = {f"x{k}": x for k, x in enumerate(self.x)}
+        named |= {f"err{k}": err for k, err in enumerate(self.err)}
+        named |= {f"inter{k}": i for k, i in self.i.items()}
+        return named | {f"apical{k}": v for k, v in self.v_apical.items()}
+
+
+def _affine(views: dict[str, Tensor], rate: Tensor) -> Tensor:
+    if "b" in views:
+        return torch.baddbmm(views["b"].unsqueeze(1), rate, views["w"].mT)
+    return torch.bmm(rate, views["w"].mT)

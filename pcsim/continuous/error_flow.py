@@ -1,0 +1,279 @@
+"""The circuits `algebraic` and `error_units`, for every network.
+
+    algebraic      τ_x dx^l/dt = own^l + Σ_children Jᵀ ξ^child
+    error_units    τ_e de^l/dt = ε^l − σ² e^l,  and e^l stands for ξ^l everywhere
+                   look-ahead: ê = e + τ̂ de/dt stands for it
+    weights        τ_w dθ^l/dt = (∂μ^l/∂θ^l)ᵀ ξ^l − λ θ^l
+    soma look-ahead (latent equilibrium): all of the above at x̆ = x + τ̂ dx/dt of the last step
+
+Errors may arrive late (`delay_err`), or their feedback alone (`delay_fb`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pcsim.circuit import Circuit
+from pcsim.continuous.delay import DelayLine, whole_steps
+from pcsim.continuous.flow import Force, Tau
+from pcsim.energies import Gaussian
+from pcsim.errors import UnsupportedError
+from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian
+from pcsim.kernels.field import Field
+from pcsim.kernels.followed_inputs import FollowedInputs
+from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.transport import Feedback
+from pcsim.network import Mode, Network
+
+
+class ErrorFlow:
+    """A network whose errors are computed, or carried by units of their own."""
+
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        circuit: Circuit,
+        mode: Mode,
+        *,
+        dt: float,
+        seeds: list[int],
+        scale: float = 1.0,
+        tau_x: Sequence[Tau] | None = None,
+        tau_w: Tensor | None = None,
+        follow_inputs: bool = False,
+    ) -> None:
+        """Build the flow; `tau_x` per node and `tau_w` per weight may replace the circuit's."""
+        self.network, self.params, self.circuit = network, params, circuit
+        self.scale, self.dt = scale, dt
+        self.field = Field(network, params, mode)
+        self.feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
+        self.tau_x = list(tau_x or [circuit.tau_x] * len(network.nodes))
+        self.tau_w: Tau = circuit.weight_time if tau_w is None else tau_w
+        self.lagged = circuit.kind == "error_units"
+        self._distorted = self.lagged or circuit.delay_err > 0
+        self._gaussian = self._gaussians() if self._distorted else {}
+        for index, kernel in enumerate(self.field.maps):
+            if kernel and self.feedback.flat is not None:
+                kernel.feedback = self.feedback.of_node(index)
+        plain = tau_w is None and not circuit.weight_decay and circuit.transport == "shared"
+        self.inputs = FollowedInputs(self.field, enabled=follow_inputs and plain)
+        predicted = self.field.predicted
+        steps = whole_steps("circuit.delay_err", circuit.delay_err, dt)
+        steps_fb = whole_steps("circuit.delay_fb", circuit.delay_fb, dt)
+        self._late = {i: DelayLine(steps) for i in predicted}
+        self._late_fb = {i: DelayLine(steps_fb) for i in predicted}
+        self._delays_fb = steps_fb > 0
+        self.err: dict[int, Tensor] = {}
+        self._raw: dict[int, Tensor] = {}
+        self._membrane: dict[int, Tensor] = {}
+        self._next_rates: dict[int, Tensor] = {}
+        self.weights = [params.flat]
+        if self.feedback.learns and self.feedback.flat is not None:
+            self.weights.append(self.feedback.flat)
+
+    def _gaussians(self) -> dict[int, UnitGaussian | PrecisionGaussian]:
+        found: dict[int, UnitGaussian | PrecisionGaussian] = {}
+        for index in self.field.predicted:
+            spec, energy = self.network.nodes[index].energy, self.field.energies[index]
+            if not isinstance(spec, Gaussian) or spec.learned:
+                raise UnsupportedError(
+                    f"circuit: error units and delayed errors carry x − μ, so node {index} needs a "
+                    f"Gaussian energy of fixed variance"
+                )
+            assert isinstance(energy, UnitGaussian | PrecisionGaussian)
+            found[index] = energy
+        return found
+
+    def load(
+        self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
+    ) -> None:
+        """Clamp new data for `steps` steps; free states keep their values (or start at zero).
+
+        A node that the mode clamps but that gets no data is let go, from its present value.
+        """
+        self.settle_weights()
+        field = self.field
+        like = next(c for c in clamps if c is not None)
+        chips, samples = self.params.replicas, like.shape[1]
+        kept = field.x if field.x and field.x[0].shape[1] == samples else None
+        holds = self.network.holds(field.mode)
+        states, released = [], []
+        for index, node in enumerate(self.network.nodes):
+            clamp = clamps[index]
+            if clamp is not None and holds[index] == "clamped":
+                states.append(clamp)
+                continue
+            if clamp is None and holds[index] == "clamped":
+                released.append(index)
+            if clamp is not None:
+                states.append(clamp.expand(chips, -1, -1).clone())
+            elif kept is None:
+                states.append(like.new_zeros(chips, samples, node.units))
+            else:
+                # A label may be a shared view: what becomes a state needs memory of its own.
+                states.append(kept[index].clone() if index in released else kept[index])
+        field.load(states, mask, released)
+        for index in field.predicted if self._distorted else ():
+            shape = (chips, samples, self.network.nodes[index].units)
+            if index not in self._raw or self._raw[index].shape != shape:
+                self.err[index] = like.new_zeros(shape)
+                self._raw[index] = like.new_zeros(shape)
+        if self.circuit.look_soma:
+            for index in field.free:
+                if index not in self._membrane or self._membrane[index].shape[1] != samples:
+                    self._membrane[index] = field.x[index].clone()
+        self.inputs.load(samples, steps)
+
+    def feedforward(self) -> None:
+        """Set the states to the feed-forward pass; error units to zero."""
+        self.field.feedforward()
+        for err in self.err.values():
+            err.zero_()
+        for index, membrane in self._membrane.items():
+            membrane.copy_(self.field.x[index])
+
+    def forces(self) -> list[Force]:
+        """Return the force on every fast state, at the present state."""
+        field, circuit = self.field, self.circuit
+        self.feedback.refresh()
+        self.inputs.predict(field.predicted, self._alpha())
+        field.errors(field.predicted)
+        forces = self._distort() if self._distorted else []
+        for index, drift in self._drift():
+            leaky = index in field.predicted
+            state = field.x[index]
+            if circuit.look_soma:
+                state, drift = self._look_ahead(index, drift)
+            forces.append(Force(f"x{index}", state, drift, self.tau_x[index], leaky, True))
+        return forces
+
+    def _distort(self) -> list[Force]:
+        """Let error units and delays stand between ε and its uses; return forces on the units."""
+        forces = []
+        for index, energy in self._gaussian.items():
+            kernel, raw = self.field.maps[index], self._raw[index]
+            raw.copy_(energy.eps)
+            if self.lagged:
+                err = self.err[index]
+                force = raw - energy.variance * err
+                ahead = self.circuit.look_err / self.circuit.tau_err
+                torch.add(err, force, alpha=ahead, out=energy.xi)
+                unit = isinstance(energy, UnitGaussian)
+                forces.append(Force(f"err{index}", err, force, self.circuit.tau_err, leaky=unit))
+            energy.xi.copy_(self._late[index].pass_through(energy.xi))
+            if kernel:
+                kernel.receive(energy.xi)
+        return forces
+
+    def _drift(self) -> list[tuple[int, Tensor]]:
+        field = self.field
+        if not self._delays_fb:
+            return field.drift(field.free, field.predicted)
+        present = {}
+        for index in field.predicted:
+            kernel = field.maps[index]
+            if kernel:
+                present[index] = kernel.delta
+                kernel.delta = self._late_fb[index].pass_through(kernel.delta)
+        drift = field.drift(field.free, field.predicted)
+        for index, delta in present.items():  # weights see the error where it arises
+            kernel = field.maps[index]
+            assert kernel
+            kernel.delta = delta
+        return drift
+
+    def _look_ahead(self, index: int, drift: Tensor) -> tuple[Tensor, Tensor]:
+        """Rates come from x̆ (held in field.x); the membrane relaxes to x̆_new = x̆ + drift.
+
+        τ dx/dt = −x + (x̆ + drift), and the next x̆ is x + τ̂ dx/dt.
+        """
+        membrane, ahead = self._membrane[index], self.field.x[index]
+        force = ahead + drift - membrane
+        look = self.circuit.look_soma / self.tau_x[index]
+        self._next_rates[index] = membrane + look * force
+        return membrane, force
+
+    def learn(self, dt: float) -> None:
+        """Do θ ← θ + dt·dθ/dt, and let rates follow a look-ahead."""
+        if isinstance(self.tau_w, Tensor):
+            for weights, rate in zip(self.weights, self.weight_rates(), strict=True):
+                weights.add_(rate, alpha=dt)
+        else:
+            alpha = dt / self.tau_w
+            decay = alpha * self.circuit.weight_decay
+            for views in (self.params.of, self.feedback.of if self.feedback.learns else []):
+                for named in views if decay else ():
+                    if "w" in named:
+                        named["w"].mul_(1 - decay)
+            self.inputs.learn(self.field.predicted, self.params.of, alpha * self.scale, 1.0)
+            if self.feedback.learns:
+                self._learn_feedback(alpha * self.scale)
+        if self.circuit.look_soma:
+            for index, rates in self._next_rates.items():
+                self.field.x[index].copy_(rates)
+
+    def _learn_feedback(self, alpha: float) -> None:
+        for index in self.field.predicted:
+            kernel = self.field.maps[index]
+            if kernel:
+                kernel.learn({"w": self.feedback.of[index]["w"]}, alpha, 1.0)
+
+    def _alpha(self) -> float:
+        """Return the rate of a followed input (there is none where τ_w differs per weight)."""
+        return 0.0 if isinstance(self.tau_w, Tensor) else self.dt / self.tau_w * self.scale
+
+    def weight_rates(self) -> list[Tensor]:
+        """Return dθ/dt of every weight array, at the state of the last `forces`."""
+        rates = []
+        for arrays, flat in self._arrays():
+            gradient = torch.zeros_like(flat)
+            views = self.params.views(gradient)
+            self.field.learn(self.field.predicted, views, self.scale, 0.0)
+            for named, source in zip(views, arrays, strict=True):
+                if "w" in named and self.circuit.weight_decay:
+                    named["w"].sub_(source["w"], alpha=self.circuit.weight_decay)
+            rates.append(gradient / self.tau_w)
+        return rates
+
+    def _arrays(self) -> list[tuple[list[dict[str, Tensor]], Tensor]]:
+        arrays = [(self.params.of, self.params.flat)]
+        if self.feedback.learns and self.feedback.flat is not None:
+            arrays.append((self.feedback.of, self.feedback.flat))
+        return arrays
+
+    def settle_weights(self) -> None:
+        """Write what was kept back while an input was clamped."""
+        self.inputs.write(self._alpha())
+
+    def theta(self) -> Parameters:
+        """Return the weights in the units of the network."""
+        self.settle_weights()
+        return self.params
+
+    def energy_by_node(self) -> Tensor:
+        """Return E_l (chip, predicted node), summed over samples, at the last `forces`."""
+        if not self._distorted:
+            return self.field.energy_by_node()
+        totals = [energy.cost(self._raw[i]) for i, energy in self._gaussian.items()]
+        return torch.stack(totals, 1)
+
+    def moving(self) -> dict[str, Tensor]:
+        """Return the states that move, by name."""
+        named = {f"x{i}": self.field.x[i] for i in self.field.free}
+        if self.lagged:
+            named |= {f"err{i}": err for i, err in self.err.items()}
+        return named | {f"u{i}": u for i, u in self._membrane.items()}
+
+    def states(self) -> dict[str, Tensor]:
+        """Return every named state and observable (chip, sample, unit) for recording."""
+        named = {f"x{i}": x for i, x in enumerate(self.field.x)}
+        named |= {f"u{i}": u for i, u in self._membrane.items()}
+        for index in self.field.predicted:
+            energy = self.field.energies[index]
+            assert energy
+            named[f"err{index}"] = self.err[index] if self.lagged else energy.xi
+        return named

@@ -1,0 +1,81 @@
+"""What a solver needs to know of a circuit: forces on fast states, and the change of weights.
+
+    τ_s ds/dt = force_s(s, θ)        for every fast state (soma, error unit, apical, interneuron)
+    dθ/dt     = change(s, θ)         for every weight array
+
+Both are functions of one and the same state. A flow never moves anything itself, except in
+`learn`, which adds a multiple of dθ/dt to the weights in place: the fast form that Euler steps use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.transport import Feedback
+
+Tau = float | Tensor
+"""One time constant, or a tensor that broadcasts to (chip, sample, unit)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Force:
+    """τ ds/dt = value. `leaky` says that value = target − s with the target held elsewhere."""
+
+    name: str
+    state: Tensor
+    value: Tensor
+    tau: Tau
+    leaky: bool = True
+    noisy: bool = False
+    """Whether white noise of the circuit acts on this state (somas)."""
+
+
+class Flow(Protocol):
+    """A circuit in motion."""
+
+    weights: list[Tensor]
+    """All weight arrays, each (chip, number)."""
+
+    @property
+    def feedback(self) -> Feedback | None:
+        """Feedback weights, where the circuit has a choice of transport."""
+
+    def load(
+        self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
+    ) -> None:
+        """Clamp new data for `steps` steps; free states keep their values (or start at zero).
+
+        A node that the mode clamps but that gets no data is let go, from its present value.
+        """
+
+    def feedforward(self) -> None:
+        """Set the states to the feed-forward pass."""
+
+    def forces(self) -> list[Force]:
+        """Return the force on every fast state, at the present state."""
+
+    def learn(self, dt: float) -> None:
+        """Do θ ← θ + dt·dθ/dt, with dθ/dt at the state of the last `forces`."""
+
+    def weight_rates(self) -> list[Tensor]:
+        """Return dθ/dt of every weight array, at the state of the last `forces`."""
+
+    def settle_weights(self) -> None:
+        """Write what was kept back while an input was clamped."""
+
+    def theta(self) -> Parameters:
+        """Return the weights in the units of the network, for a feed-forward read-out."""
+
+    def energy_by_node(self) -> Tensor:
+        """Return E_l (chip, predicted node), summed over samples, at the last `forces`."""
+
+    def moving(self) -> dict[str, Tensor]:
+        """Return the states that move, by name; writing into them sets the state."""
+
+    def states(self) -> dict[str, Tensor]:
+        """Return every named state and observable (chip, sample, unit) for recording."""

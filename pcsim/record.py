@@ -1,0 +1,121 @@
+"""The recorder: statistics of a population at intervals of simulated time; trajectories on request.
+
+Statistics are small (chips × layers), so they stay in memory; trajectories go to disk as they come.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pcsim.backends.continuous import Continuous
+from pcsim.store import StreamVariable, StreamWriter, Variable
+from pcsim.stream import Record
+
+Array = npt.NDArray[Any]
+
+
+class Recorder:
+    """Keeps energy, error size, weight change and alignment of a `Continuous` every few steps."""
+
+    def __init__(self, engine: Continuous, spec: Record, every: int) -> None:
+        self.engine, self.spec, self.every = engine, spec, max(1, every)
+        self.rows: dict[str, list[Array]] = {}
+        self.start = engine.flow.theta().flat.clone()
+        self._size = self.start.square().sum(1).sqrt()
+        self._writer: StreamWriter | None = None
+
+    def after_step(self) -> bool:
+        """Record if it is time; what is recorded belongs to the state before the step."""
+        if self.engine.steps % self.every:
+            return False
+        self.record()
+        return True
+
+    @property
+    def streams(self) -> bool:
+        """Whether trajectories are being written."""
+        return self._writer is not None
+
+    def record(self) -> None:
+        """Record now."""
+        engine = self.engine
+        flow = engine.flow
+        energy = flow.energy_by_node()
+        samples = next(iter(flow.states().values())).shape[1]
+        self._keep("time", np.asarray((engine.steps - 1) * engine.dt))
+        self._keep("energy", (energy / samples).double().cpu().numpy())
+        states = flow.states()
+        errors = [v for n, v in states.items() if n.startswith("err")]
+        if errors:
+            rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)
+            self._keep("error_rms", rms.double().cpu().numpy())
+        change = (flow.theta().flat - self.start).square().sum(1).sqrt() / self._size
+        self._keep("weight_change", change.double().cpu().numpy())
+        if flow.feedback is not None and flow.feedback.flat is not None:
+            self._keep("alignment", flow.feedback.alignment().double().cpu().numpy())
+        engine.mark_diverged()
+        if self._writer:
+            self._append(states)
+
+    def _keep(self, name: str, value: Array) -> None:
+        self.rows.setdefault(name, []).append(value)
+
+    def stream_to(self, path: Path) -> None:
+        """Open the trajectory file: the first units and chips of the first sample."""
+        chips = min(self.spec.chips, self.engine.params.replicas)
+        variables = {
+            name: StreamVariable(
+                ("chip", f"unit_{name}"), (chips, min(self.spec.units, value.shape[2])), "float64"
+            )
+            for name, value in self.engine.flow.states().items()
+        }
+        self._writer = StreamWriter(
+            path,
+            variables,
+            axis="time",
+            axis_dtype="float64",
+            coord_attrs={"time": {"units": "s"}},
+            overwrite=True,
+        )
+
+    def _append(self, states: dict[str, torch.Tensor]) -> None:
+        assert self._writer
+        units, chips = self.spec.units, self.spec.chips
+        row = {n: v[:chips, 0, :units].double().cpu().numpy() for n, v in states.items()}
+        self._writer.append(time=self.rows["time"][-1], **row)
+
+    def close(self, failed: bool = False) -> None:
+        """Finish the trajectory file; after a failure what was written stays as `.partial`."""
+        if self._writer:
+            if failed:
+                self._writer.abort()
+            else:
+                self._writer.close()
+
+    def variables(self, dims: tuple[str, ...], unfold: Any) -> dict[str, Variable]:
+        """Return the statistics with the chip axis unfolded into `dims`."""
+        layers = {"energy": "node", "error_rms": "node", "alignment": "map"}
+        about = {
+            "energy": "energy E_l per sample of each node",
+            "error_rms": "root mean square of the error of each node",
+            "weight_change": "|θ − θ(0)| / |θ(0)|",
+            "alignment": "cosine between forward and feedback weights of each map",
+        }
+        found = {}
+        for name, rows in self.rows.items():
+            if name == "time":
+                continue
+            values = unfold(np.stack(rows, axis=1))
+            axes = (*dims, "time", layers[name]) if name in layers else (*dims, "time")
+            found[name] = Variable(axes, values, {"long_name": about[name], "units": "1"})
+        return found
+
+    @property
+    def times(self) -> Array:
+        """Return the times of the records in seconds."""
+        return np.asarray(self.rows.get("time", []))

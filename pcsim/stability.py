@@ -1,0 +1,167 @@
+"""Step-size and lag advice before a run, from the linearised equations.
+
+Near ε = 0 the errors of all samples obey ε(t+1) = (I − γ A Aᵀ − α K) ε(t), with A = ∂ε/∂x over the
+free states and K the Gram matrices of the presynaptic rates. Euler's joint step is stable there
+exactly if λ_max(γ A Aᵀ + α K) < 2. Lags and delays add limits of their own, in terms of
+h_max = λ_max(A Aᵀ).
+"""
+
+from __future__ import annotations
+
+from cmath import sqrt
+from dataclasses import dataclass
+from math import pi
+
+import torch
+from torch import Tensor
+
+from pcsim.circuit import Circuit
+from pcsim.kernels.feedforward import FUNCTIONS, feedforward
+from pcsim.kernels.parameters import Parameters
+from pcsim.maps import Dense
+from pcsim.network import Network
+
+Errors = list[Tensor]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One finding: `certain` says that the linearised system must blow up."""
+
+    certain: bool
+    message: str
+
+
+class Linearisation:
+    """A, K and their largest eigenvalues at the feed-forward state of a batch, per chip."""
+
+    def __init__(self, network: Network, params: Parameters, x_top: Tensor, scale: float) -> None:
+        self.depth = len(network.nodes) - 1
+        maps = [node.map for node in network.nodes[:-1]]
+        if not all(isinstance(m, Dense) and m.g == "identity" and m.f != "softmax" for m in maps):
+            raise NotImplementedError("the linearisation covers chains of pre-activation maps")
+        self.w = [params.of[k]["w"].double() for k in range(self.depth)]
+        self.bias = ["b" in params.of[k] for k in range(self.depth)]
+        of = [{n: v.double() for n, v in views.items()} for views in params.of]
+        values = feedforward(network, of, (x_top.double(),))
+        self.slopes: list[Tensor] = []
+        self.grams: list[Tensor] = []
+        for k in range(1, self.depth + 1):
+            name = maps[k - 1].f  # type: ignore[union-attr]
+            with torch.enable_grad():
+                x = values[k].detach().expand(params.replicas, -1, -1).clone().requires_grad_()
+                rate = FUNCTIONS[name](x)
+                (slope,) = torch.autograd.grad(rate.sum(), x)
+            rate = rate.detach()
+            self.slopes.append(slope)
+            self.grams.append(scale * (torch.bmm(rate, rate.mT) + float(self.bias[k - 1])))
+
+    def curvature(self, u: Errors) -> Errors:
+        """Return A Aᵀ u over the hidden states 1 … L−1."""
+        v = {
+            k: u[k] - self.slopes[k - 1] * torch.bmm(u[k - 1], self.w[k - 1])
+            for k in range(1, self.depth)
+        }
+        result = []
+        for k in range(self.depth):
+            value = v[k] if k else torch.zeros_like(u[0])
+            if k + 1 < self.depth:
+                value = value - torch.bmm(self.slopes[k] * v[k + 1], self.w[k].mT)
+            result.append(value)
+        return result
+
+    def learning(self, u: Errors) -> Errors:
+        """Return K u."""
+        return [torch.bmm(gram, part) for gram, part in zip(self.grams, u, strict=True)]
+
+    def largest(self, gamma: float, alpha: float, iterations: int = 300) -> Tensor:
+        """Return λ_max(γ A Aᵀ + α K) (chip,) by power iteration (the matrix is symmetric ⪰ 0)."""
+        generator = torch.Generator().manual_seed(0)
+        u = [
+            torch.randn(w.shape[0], s.shape[1], w.shape[1], dtype=w.dtype, generator=generator)
+            for w, s in zip(self.w, self.slopes, strict=True)
+        ]
+        size = torch.ones(len(u[0]), dtype=u[0].dtype)
+        for _ in range(iterations):
+            curved, learnt = self.curvature(u), self.learning(u)
+            u = [gamma * c + alpha * k for c, k in zip(curved, learnt, strict=True)]
+            size = torch.stack([part.square().sum((1, 2)) for part in u]).sum(0).sqrt()
+            u = [part / size.clamp_min(1e-300).view(-1, 1, 1) for part in u]
+        return size
+
+
+def advise(
+    network: Network,
+    params: Parameters,
+    circuit: Circuit,
+    dt: float,
+    x_top: Tensor,
+    scale: float = 1.0,
+) -> list[Advice]:
+    """Return what the linearised system says about this run; empty when nothing is to be feared."""
+    if circuit.transport != "shared" or circuit.kind == "sacramento":
+        return []
+    try:
+        linear = Linearisation(network, params, x_top, scale)
+    except NotImplementedError:
+        return []
+    gamma, alpha = dt / circuit.tau_x, dt / circuit.weight_time
+    found = []
+    joint = float(linear.largest(gamma, alpha).max())
+    h_max = float(linear.largest(1.0, 0.0).max())
+    if joint >= 2 and not circuit.look_soma:
+        found.append(
+            Advice(
+                True,
+                f"the joint Euler step is unstable: λ_max(γAAᵀ + αK) = {joint:.3g} ≥ 2 with "
+                f"γ = {gamma:.3g}, α = {alpha:.3g}, h_max = {h_max:.3g}; multiply solver.dt by at "
+                f"most {1.9 / joint:.2g}",
+            )
+        )
+    return found + _lag_advice(circuit, dt, h_max)
+
+
+def _lag_advice(circuit: Circuit, dt: float, h_max: float) -> list[Advice]:
+    found = []
+    tau_x = circuit.tau_x
+    if circuit.kind == "error_units":
+        a, b = tau_x * circuit.tau_err, tau_x + h_max * circuit.look_err
+        root = (-b + sqrt(b * b - 4 * a * h_max)) / (2 * a)
+        size = abs(1 + dt * root)
+        if size >= 1:
+            found.append(
+                Advice(
+                    True,
+                    f"Euler's step is too large for the error units: the slowest mode grows by "
+                    f"{size:.4g} per step; solver.dt must be below "
+                    f"{-2 * root.real / abs(root) ** 2:.3g} s",
+                )
+            )
+        elif circuit.tau_err > tau_x / (4 * h_max) and not circuit.look_err:
+            found.append(
+                Advice(
+                    False,
+                    f"errors ring: circuit.tau_err = {circuit.tau_err:.3g} s is above "
+                    f"τ_x/(4 h_max) = {tau_x / (4 * h_max):.3g} s (stable, but it oscillates)",
+                )
+            )
+    if circuit.delay_err and h_max * circuit.delay_err / tau_x > pi / 2:
+        found.append(
+            Advice(
+                True,
+                f"circuit.delay_err = {circuit.delay_err:.3g} s is above the limit "
+                f"(π/2) τ_x/h_max = {pi / 2 * tau_x / h_max:.3g} s",
+            )
+        )
+    # No closed form covers all networks here: the rule of thumb h_max·lag ≤ τ_x/4 is safe.
+    for name in ("tau_inter", "tau_apical"):
+        lag = getattr(circuit, name)
+        if lag and lag * h_max > tau_x / 4:
+            found.append(
+                Advice(
+                    False,
+                    f"circuit.{name} = {lag:.3g} s may be unstable: it is above τ_x/(4 h_max) = "
+                    f"{tau_x / (4 * h_max):.3g} s; see `pcsim experiment stability`",
+                )
+            )
+    return found

@@ -1,0 +1,229 @@
+"""The automatic run: full batch, nothing switched, and it ends by itself, each replica alone."""
+
+import numpy as np
+import pytest
+
+from pcsim import config, datasets, run, store
+from pcsim.automatic import Automatic
+from pcsim.config import Config
+from pcsim.errors import ConfigError, InterruptedRunError
+from pcsim.status import Status
+from pcsim.store import Result
+from pcsim.training import Training
+
+WINDOW, RTOL = 50, 2e-2
+
+
+def setting(**sections: dict) -> Config:
+    """Return a small exact automatic run that takes about 800 steps."""
+    base: dict[str, dict] = {
+        "network": {"sizes": [64, 8, 10]},
+        "schedule": {"rule": "ipc", "gamma": 0.2},
+        "learning": {"alpha": 0.05, "reduction": "mean", "batch": 0},
+        "data": {"name": "digits", "limit": 30},
+        "run": {"automatic": True, "dtype": "float64"},
+        "convergence": {"window": WINDOW, "rtol": RTOL, "max_steps": 3000},
+    }
+    for name, fields in sections.items():
+        base[name] = base.get(name, {}) | fields
+    return config.parse(base)
+
+
+def energies(result: Result, *cell: int) -> np.ndarray:
+    """Return the energies of one replica, up to its own end."""
+    curve, steps = result["energy"][cell], int(result["steps"][cell])
+    assert not np.isnan(curve[: steps - 1]).any()
+    assert np.isnan(curve[steps:]).all()  # nothing is made up after the end
+    return curve[:steps]
+
+
+def holds(curve: np.ndarray, window: int = WINDOW, rtol: float = RTOL) -> np.ndarray:
+    """Return at which steps the stated criterion holds, from the energies alone."""
+    result = np.zeros(len(curve), dtype=bool)
+    for t in range(window, len(curve)):
+        before, now = float(curve[t - window]), float(curve[t])
+        result[t] = abs(before - now) < rtol * abs(before)
+    return result
+
+
+@pytest.fixture(scope="module")
+def plain() -> Result:
+    return run(setting())
+
+
+def test_steps_are_those_of_the_equations(plain):
+    """The same run in NumPy: states and weights move together, from one and the same state."""
+    data = datasets.load("digits")
+    x2, y = data.x_train[:30].reshape(30, -1).astype(float), np.eye(10)[data.y_train[:30]]
+    flat = Training(setting()).params.flat[0].numpy()
+    w0, b0, w1, b1 = (part.copy() for part in np.split(flat, np.cumsum([80, 10, 512])))
+    w0, w1 = w0.reshape(10, 8), w1.reshape(8, 64)
+    x1, gamma, alpha = x2 @ w1.T + b1, 0.2, 0.05 / 30
+    expected = []
+    for _ in range(100):
+        r = np.tanh(x1)
+        e0, e1 = y - (r @ w0.T + b0), x1 - (x2 @ w1.T + b1)
+        expected.append(((e0**2).sum() + (e1**2).sum()) / 2 / 30)
+        x1 = x1 + gamma * ((1 - r**2) * (e0 @ w0) - e1)
+        w0, b0 = w0 + alpha * e0.T @ r, b0 + alpha * e0.sum(0)
+        w1, b1 = w1 + alpha * e1.T @ x2, b1 + alpha * e1.sum(0)
+    np.testing.assert_allclose(energies(plain, 0)[:100], expected, rtol=1e-10)
+
+
+def test_energy_never_rises_and_the_run_ends_by_itself(plain):
+    curve = energies(plain, 0)
+    assert (np.diff(curve) <= 0).all()
+    assert plain["outcome"].tolist() == ["converged"]
+    assert WINDOW < len(curve) < 3000
+    # the criterion holds at the end and at no step before
+    assert np.flatnonzero(holds(curve)).tolist() == [len(curve) - 1]
+    assert curve[-1] < 0.15 * curve[0]
+
+
+def test_a_sharper_criterion_goes_on_along_the_same_curve(plain):
+    longer = energies(run(setting(convergence={"rtol": RTOL / 2})), 0)
+    curve = energies(plain, 0)
+    assert len(longer) > len(curve)
+    np.testing.assert_array_equal(longer[: len(curve)], curve)
+    assert np.flatnonzero(holds(longer, rtol=RTOL / 2)).tolist() == [len(longer) - 1]
+
+
+def test_small_energy_ends_the_run_before_the_window(plain):
+    whole = energies(plain, 0)
+    early = run(setting(convergence={"atol": 0.6, "window": 2000}))
+    curve = energies(early, 0)
+    assert early["outcome"].tolist() == ["converged"]
+    small = np.flatnonzero(whole <= 0.6 * whole[0])
+    assert len(curve) - 1 == small[0]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values"), [("gamma", [0.05, 0.2]), ("alpha", [0.1, 0.03]), ("weight_decay", [0, 0.1])]
+)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_replicas_stop_on_their_own(axis, values, optimizer):
+    # Adam takes steps of α whatever the gradient; so it needs smaller ones
+    factor = 0.02 if optimizer == "adam" else 1.0
+    shown = [factor * v for v in values] if axis == "alpha" else values
+    learning = {"optimizer": optimizer, "alpha": factor * 0.05}
+    seeds = {"seeds": [3, 8]}
+    together = run(setting(grid={axis: shown}, learning=learning, run=seeds))
+    assert together["steps"].shape == (2, 2)
+    assert len(np.unique(together["steps"])) == 4
+    for k, value in enumerate(shown):
+        for s, seed in enumerate(seeds["seeds"]):
+            section = "schedule" if axis == "gamma" else "learning"
+            changes = {"learning": dict(learning), "run": {"seeds": [seed]}}
+            changes.setdefault(section, {})[axis] = value
+            alone = run(setting(**changes))
+            assert together["steps"][k, s] == alone["steps"][0]
+            assert together["outcome"][k, s] == alone["outcome"][0] == "converged"
+            np.testing.assert_allclose(
+                energies(together, k, s), energies(alone, 0), rtol=1e-9, err_msg=f"{k} {s}"
+            )
+            for name in ("train_accuracy", "test_accuracy"):
+                assert together[name][k, s] == alone[name][0]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
+def test_stopped_replicas_are_frozen(monkeypatch, optimizer):
+    stopped: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    original = Automatic._stop
+
+    def stop(self, rates):
+        original(self, rates)
+        flat, x1 = self.training.params.flat, self.rule.field.x[1]
+        stopped.append((self.outcome.copy(), flat.numpy().copy(), x1.numpy().copy()))
+
+    monkeypatch.setattr(Automatic, "_stop", stop)
+    alphas = [2e-3, 5e-4] if optimizer == "adam" else [0.1, 0.02]
+    automatic = Automatic(setting(grid={"alpha": alphas}, learning={"optimizer": optimizer}))
+    automatic.run()
+    (outcome, flat, x1), *_ = stopped
+    assert outcome.tolist() == [1, 0]
+    first, last = automatic.steps
+    assert last > first + 100  # there was time to move
+    np.testing.assert_array_equal(automatic.training.params.flat[0].numpy(), flat[0])
+    np.testing.assert_array_equal(automatic.rule.field.x[1][0].numpy(), x1[0])
+    assert np.abs(automatic.training.params.flat[1].numpy() - flat[1]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("axis", "wild"),
+    [
+        ("alpha", 1e10),  # overflows within the window
+        ("alpha", 50.0),  # overflows after the window, through an infinite energy
+        ("gamma", 2.1),  # grows slowly: for hundreds of steps the energy is finite and rises
+    ],
+)
+def test_divergence_is_marked_and_the_others_go_on(plain, axis, wild):
+    tame = {"alpha": 0.05, "gamma": 0.2}[axis]
+    both = run(setting(grid={axis: [wild, tame]}))
+    assert both["outcome"][:, 0].tolist() == ["diverged", "converged"]
+    steps = both["steps"][:, 0]
+    assert steps[1] == plain["steps"][0]
+    np.testing.assert_allclose(energies(both, 1, 0), energies(plain, 0), rtol=1e-10)
+    # the step is the first at which the energy is no number any more
+    curve = energies(both, 0, 0)
+    assert np.isfinite(curve[:-1]).all()
+    assert not np.isfinite(curve[-1])
+    assert curve[-2] > 1e100
+    if wild != 1e10:
+        assert steps[0] > WINDOW + 1  # so that a one-sided criterion would have called it converged
+
+
+def test_a_rising_energy_is_not_convergence():
+    rising = run(setting(schedule={"gamma": 2.1}, convergence={"max_steps": 200}))
+    assert rising["outcome"].tolist() == ["running"]
+    assert energies(rising, 0)[-1] > 1e3 * energies(rising, 0)[0]
+
+
+def test_negative_energies_converge_by_their_rate_too():
+    """With learned variances F has no lower bound at zero; crossing zero is not convergence."""
+    learned = {"learned": True, "floor": 0.25}
+    result = run(setting(network={"output": learned}))
+    curve = energies(result, 0)
+    assert curve[0] > 0
+    assert curve[-1] < 0
+    assert result["outcome"].tolist() == ["converged"]
+    assert np.flatnonzero(holds(curve)).tolist() == [len(curve) - 1]
+
+
+def test_out_of_steps_is_running(plain):
+    short = run(setting(convergence={"max_steps": 30}))
+    assert short["outcome"].tolist() == ["running"]
+    assert short["steps"].tolist() == [30]
+    np.testing.assert_array_equal(short["energy"][0], plain["energy"][0, :30])
+
+
+def test_result_is_stored_with_names(tmp_path):
+    one = setting(grid={"gamma": [0.1, 0.3]}, convergence={"max_steps": 40})
+    done = run(one, tmp_path / "a.h5")
+    back = store.load(tmp_path / "a.h5")
+    assert back.variables["energy"].dims == ("gamma", "seed", "step")
+    assert back.variables["outcome"].dims == ("gamma", "seed")
+    np.testing.assert_array_equal(back["gamma"], [0.1, 0.3])
+    np.testing.assert_array_equal(back["energy"], done["energy"])
+    assert config.from_json(str(back.attrs["config"])) == one
+
+
+def test_report_sees_the_energy_of_replica_0(plain):
+    seen: dict[int, str] = {}
+    run(setting(), report=lambda status: seen.update({status.done: status.text}))
+    assert seen == {k: f"energy {plain['energy'][0, k]:.4g} per sample" for k in seen}
+    assert len(seen) > 5
+
+
+def test_interruption_says_that_nothing_is_kept(tmp_path):
+    def stop(status: Status) -> None:
+        if status.done >= 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedRunError, match=r"^after 101 steps; nothing was stored$"):
+        run(setting(), tmp_path / "a.h5", report=stop)
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_for_automatic_configurations():
+    with pytest.raises(ConfigError, match=r"run\.automatic: must be true"):
+        Automatic(setting(run={"automatic": False}))
