@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/pcsim demo
 
 test: $(STAMP) lint
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -19,9 +19,8 @@ from pcsim import metrics
 from pcsim.backends.continuous import Continuous
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.config import Config
-from pcsim.errors import UnsupportedError
 from pcsim.kernels.feedforward import outputs
-from pcsim.kernels.parameters import initial_parameters
+from pcsim.kernels.parameters import STATE_KEY, generator, initial_parameters
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
 from pcsim.stability import advise
@@ -74,7 +73,6 @@ class ChipRun:
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
         self.seconds = 0.0
         self._report: Report | None = None
-        self._out: Path | None = None
 
     def _per_chip_times(
         self, dtype: torch.dtype, device: str
@@ -83,8 +81,6 @@ class ChipRun:
         dt = self.timing.dt
         gamma = self.chips.rate("gamma", dtype, device)
         alpha = self.chips.rate("alpha", dtype, device)
-        if isinstance(self.chips.rate("weight_decay", dtype, device), Tensor):
-            raise UnsupportedError("grid.weight_decay: chips share one weight decay")
         tau_x: list[float | Tensor] | None = None
         if isinstance(gamma, Tensor):
             tau_x = [(dt / gamma).view(-1, 1, 1)] * len(self.network.nodes)
@@ -100,15 +96,20 @@ class ChipRun:
         if self.config.run.automatic:
             return self.config.convergence.max_steps
         presentations = len(self.task.train.x) // self.samples * self.config.learning.epochs
-        return presentations * (self.timing.present + self.timing.settle)
+        return presentations * self._period
+
+    @property
+    def _period(self) -> int:
+        """Time steps of one presentation; only a label can be let go to settle."""
+        settles = self.config.data.mode == "supervised"
+        return self.timing.present + (self.timing.settle if settles else 0)
 
     def _record_interval(self) -> int:
         """In a stream, records are taken at ends of presentations: always at the same phase."""
         every = self.config.record.every or max(1, self.total_steps // RECORDS)
         if self.config.record.every or self.samples == len(self.task.train.x):
             return every
-        period = self.timing.present + self.timing.settle
-        return period * -(-every // period)
+        return self._period * -(-every // self._period)
 
     def warn(self) -> None:
         """Warn, with the number, before a run that must blow up or may not be stable."""
@@ -117,7 +118,14 @@ class ChipRun:
         top = self.task.train.x[: min(self.samples, 64)][None]
         # A batch larger than the probe scales the Gram matrices with it.
         scale = self.scale * self.samples / top.shape[1]
-        circuit, dt = self.timing.circuit, self.timing.dt
+        dt = self.timing.dt
+        # In a grid, the fastest chip is the one to fear for.
+        fastest = {
+            name: dt / max(getattr(self.chips, rate))
+            for name, rate in (("tau_x", "gamma"), ("tau_w", "alpha"))
+            if getattr(self.config.grid, rate)
+        }
+        circuit = self.timing.circuit.model_copy(update=fastest)
         for advice in advise(self.network, self.engine.flow.theta(), circuit, dt, top, scale):
             kind = "will blow up" if advice.certain else "take care"
             warnings.warn(f"{kind}: {advice.message}", StabilityWarning, stacklevel=3)
@@ -125,7 +133,9 @@ class ChipRun:
     def run(self, report: Report | None = None, out: Path | None = None) -> None:
         """Present everything; with `out`, keep a checkpoint beside it, and use one if there."""
         self.warn()
-        self._report, self._out = report, out
+        self._report = report
+        if self.config.record.trajectories and out:
+            self.recorder.stream_to(out.with_suffix(".trajectories.h5"))
         checkpoint = ChipCheckpoint(self, out)
         start = time.monotonic()
         try:
@@ -133,6 +143,8 @@ class ChipRun:
                 self._automatic()
             else:
                 self._epochs(checkpoint)
+            if not self.recorder.rows:
+                self.recorder.record()
         except BaseException:
             self.recorder.close(failed=True)
             raise
@@ -178,10 +190,24 @@ class ChipRun:
     def _initialise(self, first: bool) -> None:
         init = self.config.schedule.init
         if init == "ff" or (first and init == "carry"):
+            self._draw_tops()
             self.engine.feedforward()
         elif init == "zero":
             for state in self.engine.flow.moving().values():
                 state.zero_()
+
+    def _draw_tops(self) -> None:
+        """A free top has no prediction to start from: it is drawn, as in the discrete backend."""
+        moving, presentation = self.engine.flow.moving(), self.engine.steps // self._period
+        for root in self.network.roots:
+            if (state := moving.get(f"x{root}")) is not None:
+                rows = [
+                    generator(seed, STATE_KEY, presentation, root).normal(
+                        0, self.config.schedule.init_sd, state.shape[1:]
+                    )
+                    for seed in self.chips.each_seed
+                ]
+                state.copy_(torch.as_tensor(np.stack(rows)))
 
     def _smoothed(self, clamps: Clamps) -> Clamps:
         """Return the clamps with a label that will follow the target with tau_label."""
@@ -196,9 +222,6 @@ class ChipRun:
         engine, recorder = self.engine, self.recorder
         tau = self.config.stream.tau_label
         follow = 1 - exp(-engine.dt / tau) if tau else 0.0
-        if self.config.record.trajectories and self._out and not recorder.streams:
-            engine.flow.forces()  # so that every observable exists
-            recorder.stream_to(self._out.with_suffix(".trajectories.h5"))
         for _ in range(steps):
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
@@ -208,26 +231,32 @@ class ChipRun:
 
     def _status(self) -> Status:
         total = self.total_steps * self.timing.dt
-        energy = np.nanmedian(self.recorder.rows["energy"][-1].sum(-1))
-        return Status(self.engine.time, total, "s", f"energy {energy:.4g} per sample")
+        energy = self.recorder.rows["energy"][-1].sum(-1)
+        alive = energy[np.isfinite(energy)]
+        typical = np.median(alive) if len(alive) else np.nan
+        return Status(self.engine.time, total, "s", f"energy {typical:.4g} per sample")
 
     def _automatic(self) -> None:
         """Full batch, nothing switched, until every chip has converged or diverged."""
         criterion, engine = self.config.convergence, self.engine
         self._reseed(0)
         engine.load(next(self.task.batches(self.chips, 0, 0)))
-        engine.feedforward()
+        self._initialise(first=True)
         window: list[np.ndarray] = []
+        start: np.ndarray | None = None
         while engine.steps < criterion.max_steps:
             self._advance(1)
             energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
             window.append(energy)
+            start = energy if start is None else start
             if len(window) > criterion.window:
                 before = window.pop(0)
-                moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
+                with np.errstate(invalid="ignore"):  # ∞ − ∞ in a chip that has diverged
+                    moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
+                moving &= np.abs(energy) > criterion.atol * np.abs(start)
                 if not (moving & ~engine.mark_diverged().numpy()).any():
                     break
-        self.recorder.record()
+        self.recorder.finish()
         self.keep_accuracy()
 
     def keep_accuracy(self) -> None:

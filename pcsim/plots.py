@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib
+import numpy as np
+import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from pcsim.store import Result
 
 # Okabe–Ito: distinguishable with the common kinds of colour blindness, and in print
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+QUANTILES = (0.05, 0.5, 0.95)
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -38,6 +42,56 @@ def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Pa
         axes.grid(alpha=0.25, which="both")
     figure.suptitle(title)
     return save(figure, path)
+
+
+def chip_run(result: Result, path: Path, title: str) -> Path:
+    """Draw a run in continuous time: energy of the population and its layers, and accuracy."""
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    times, energy = _binned(result["time"], result["energy"])
+    total = energy.sum(2)
+    low, mid, high = _over_chips(total)
+    left.plot(times, mid, color=COLOURS[0], label="median chip")
+    left.fill_between(times, low, high, color=COLOURS[0], alpha=0.2, label="5–95 % of chips")
+    left.set(xlabel="simulated time, s", ylabel="energy F per sample", yscale="log")
+    for k in range(energy.shape[2]):
+        style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
+        middle.plot(times, _over_chips(energy[:, :, k])[1], label=f"node {k}", **style)
+    middle.set(xlabel="simulated time, s", ylabel="energy by node, median chip", yscale="log")
+    for axes in (left, middle):
+        axes.legend(frameon=False)
+        axes.grid(alpha=0.25)
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(-3, 4))
+    if "accuracy" in result.variables:
+        accuracy = np.sort(100 * result["accuracy"].reshape(-1))
+        share = 100 * (np.arange(len(accuracy)) + 1) / len(accuracy)
+        right.step(accuracy, share, where="post", color=COLOURS[1], marker="o", markersize=3)
+        right.set(xlabel="test accuracy, %", ylabel="chips up to there, %", ylim=(0, 102))
+        right.grid(alpha=0.25)
+    else:
+        right.set_axis_off()
+    figure.suptitle(title)
+    return save(figure, path)
+
+
+def _binned(
+    times: npt.NDArray[np.floating], energy: npt.NDArray[np.floating], bins: int = 120
+) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.floating]]:
+    """Return at most `bins` points (chips, time, node): means, so that a stream stays readable."""
+    rows = energy.reshape(-1, *energy.shape[-2:])
+    if len(times) <= bins:
+        return times, rows
+    parts = np.array_split(np.arange(len(times)), bins)
+    means = np.stack([rows[:, part].mean(1) for part in parts], 1)
+    return np.array([times[part].mean() for part in parts]), means
+
+
+def _over_chips(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    """Return the 5, 50 and 95 % quantiles over chips at each time; NaN where all have diverged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        quantiles = np.nanquantile(np.where(np.isfinite(values), values, np.nan), QUANTILES, axis=0)
+    return np.asarray(quantiles)
 
 
 def save(figure: Figure, path: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from pcsim.backends.continuous import Continuous
 from pcsim.store import StreamVariable, StreamWriter, Variable
@@ -26,7 +27,8 @@ class Recorder:
         self.engine, self.spec, self.every = engine, spec, max(1, every)
         self.rows: dict[str, list[Array]] = {}
         self.start = engine.flow.theta().flat.clone()
-        self._size = self.start.square().sum(1).sqrt()
+        self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
+        self._path: Path | None = None
         self._writer: StreamWriter | None = None
 
     def after_step(self) -> bool:
@@ -36,10 +38,11 @@ class Recorder:
         self.record()
         return True
 
-    @property
-    def streams(self) -> bool:
-        """Whether trajectories are being written."""
-        return self._writer is not None
+    def finish(self) -> None:
+        """Record the end of the run, unless that was just done."""
+        now = (self.engine.steps - 1) * self.engine.dt
+        if not self.rows or float(self.rows["time"][-1]) != now:
+            self.record()
 
     def record(self) -> None:
         """Record now."""
@@ -54,19 +57,31 @@ class Recorder:
         if errors:
             rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)
             self._keep("error_rms", rms.double().cpu().numpy())
-        change = (flow.theta().flat - self.start).square().sum(1).sqrt() / self._size
-        self._keep("weight_change", change.double().cpu().numpy())
+        self._keep("weight_change", self._weight_change().double().cpu().numpy())
         if flow.feedback is not None and flow.feedback.flat is not None:
             self._keep("alignment", flow.feedback.alignment().double().cpu().numpy())
         engine.mark_diverged()
-        if self._writer:
+        if self._path:
             self._append(states)
+
+    def _weight_change(self) -> Tensor:
+        """Return |θ − θ(0)|/|θ(0)| (chip,), a few chips at a time to save memory."""
+        flat = self.engine.flow.theta().flat
+        rows = max(1, (1 << 22) // flat.shape[1])
+        parts = [
+            torch.linalg.vector_norm(flat[k : k + rows] - self.start[k : k + rows], dim=1)
+            for k in range(0, len(flat), rows)
+        ]
+        return torch.cat(parts) / self._size
 
     def _keep(self, name: str, value: Array) -> None:
         self.rows.setdefault(name, []).append(value)
 
     def stream_to(self, path: Path) -> None:
-        """Open the trajectory file: the first units and chips of the first sample."""
+        """From now on, write trajectories: the first units and chips of the first sample."""
+        self._path = path
+
+    def _open(self, path: Path) -> StreamWriter:
         chips = min(self.spec.chips, self.engine.params.replicas)
         variables = {
             name: StreamVariable(
@@ -74,7 +89,7 @@ class Recorder:
             )
             for name, value in self.engine.flow.states().items()
         }
-        self._writer = StreamWriter(
+        return StreamWriter(
             path,
             variables,
             axis="time",
@@ -83,8 +98,9 @@ class Recorder:
             overwrite=True,
         )
 
-    def _append(self, states: dict[str, torch.Tensor]) -> None:
-        assert self._writer
+    def _append(self, states: dict[str, Tensor]) -> None:
+        assert self._path
+        self._writer = self._writer or self._open(self._path)
         units, chips = self.spec.units, self.spec.chips
         row = {n: v[:chips, 0, :units].double().cpu().numpy() for n, v in states.items()}
         self._writer.append(time=self.rows["time"][-1], **row)

@@ -19,7 +19,7 @@ from pcsim.circuit import Circuit
 from pcsim.kernels.feedforward import FUNCTIONS, feedforward
 from pcsim.kernels.parameters import Parameters
 from pcsim.maps import Dense
-from pcsim.network import Network
+from pcsim.network import UNIT_GAUSSIAN, Network
 
 Errors = list[Tensor]
 
@@ -40,6 +40,8 @@ class Linearisation:
         maps = [node.map for node in network.nodes[:-1]]
         if not all(isinstance(m, Dense) and m.g == "identity" and m.f != "softmax" for m in maps):
             raise NotImplementedError("the linearisation covers chains of pre-activation maps")
+        if any(node.energy != UNIT_GAUSSIAN for node in network.nodes[:-1]):
+            raise NotImplementedError("the linearisation knows unit variances only")
         self.w = [params.of[k]["w"].double() for k in range(self.depth)]
         self.bias = ["b" in params.of[k] for k in range(self.depth)]
         of = [{n: v.double() for n, v in views.items()} for views in params.of]
@@ -107,32 +109,39 @@ def advise(
         return []
     gamma, alpha = dt / circuit.tau_x, dt / circuit.weight_time
     found = []
+    if circuit.look_soma == circuit.tau_x:
+        gamma = 1.0  # latent equilibrium: rates take a whole step, whatever the time step
     joint = float(linear.largest(gamma, alpha).max())
     h_max = float(linear.largest(1.0, 0.0).max())
-    if joint >= 2 and not circuit.look_soma:
+    direct = circuit.kind != "error_units" and circuit.look_soma in (0.0, circuit.tau_x)
+    if joint >= 2 and direct:
         found.append(
             Advice(
                 True,
                 f"the joint Euler step is unstable: λ_max(γAAᵀ + αK) = {joint:.3g} ≥ 2 with "
-                f"γ = {gamma:.3g}, α = {alpha:.3g}, h_max = {h_max:.3g}; multiply solver.dt by at "
-                f"most {1.9 / joint:.2g}",
+                f"γ = {gamma:.3g}, α = {alpha:.3g}, h_max = {h_max:.3g}; multiply solver.dt, or "
+                f"gamma and alpha, by at most {1.9 / joint:.2g}",
             )
         )
-    return found + _lag_advice(circuit, dt, h_max)
+    return found + _lag_advice(circuit, dt, h_max, joint)
 
 
-def _lag_advice(circuit: Circuit, dt: float, h_max: float) -> list[Advice]:
+def _lag_advice(circuit: Circuit, dt: float, h_max: float, joint: float) -> list[Advice]:
     found = []
     tau_x = circuit.tau_x
     if circuit.kind == "error_units":
-        a, b = tau_x * circuit.tau_err, tau_x + h_max * circuit.look_err
-        root = (-b + sqrt(b * b - 4 * a * h_max)) / (2 * a)
+        # States and weights see the same lagged error: learning acts like more curvature.
+        h = joint * tau_x / dt
+        a, b = tau_x * circuit.tau_err, tau_x + h * circuit.look_err
+        swing = sqrt(b * b - 4 * a * h)
+        roots = ((-b + swing) / (2 * a), (-b - swing) / (2 * a), complex(-1 / circuit.tau_err))
+        root = max(roots, key=lambda s: abs(1 + dt * s))
         size = abs(1 + dt * root)
         if size >= 1:
             found.append(
                 Advice(
                     True,
-                    f"Euler's step is too large for the error units: the slowest mode grows by "
+                    f"Euler's step is too large for the error units: a mode grows by "
                     f"{size:.4g} per step; solver.dt must be below "
                     f"{-2 * root.real / abs(root) ** 2:.3g} s",
                 )

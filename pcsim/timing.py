@@ -39,17 +39,38 @@ class Timing:
                 "learning.anneal belong to the discrete backend"
             )
         dt = config.solver.dt or schedule.gamma * circuit.tau_x
-        decay = circuit.weight_decay or learning.weight_decay
-        if circuit.weight_decay and learning.weight_decay not in (0.0, circuit.weight_decay):
-            raise ConfigError(
-                f"circuit.weight_decay = {circuit.weight_decay} contradicts "
-                f"learning.weight_decay = {learning.weight_decay}"
-            )
-        tau_w = circuit.tau_w or dt / learning.alpha
-        resolved = circuit.model_copy(update={"tau_w": tau_w, "weight_decay": decay})
+        grid = config.grid
+        if grid.alpha and circuit.tau_w:
+            raise ConfigError("grid.alpha: contradicts circuit.tau_w; give one of them")
+        # Lists of one value hold for all chips; longer ones are spread over them by `ChipRun`.
+        alpha = grid.alpha[0] if len(grid.alpha) == 1 else learning.alpha
+        tau_x = dt / grid.gamma[0] if len(grid.gamma) == 1 else circuit.tau_x
+        resolved = circuit.model_copy(
+            update={
+                "tau_x": tau_x,
+                "tau_w": circuit.tau_w or dt / alpha,
+                "weight_decay": _decay(config),
+            }
+        )
         stream = config.stream
         present = schedule.T
         if stream.t_pres is not None:
             present = max(1, whole_steps("stream.t_pres", stream.t_pres, dt))
         settle = whole_steps("stream.t_settle", stream.t_settle, dt)
         return cls(resolved, dt, present, settle)
+
+
+def _decay(config: Config) -> float:
+    circuit, learning, listed = config.circuit, config.learning, config.grid.weight_decay
+    if len(listed) > 1:
+        raise UnsupportedError("grid.weight_decay: chips share one weight decay")
+    given = listed[0] if listed else learning.weight_decay
+    if circuit.weight_decay and given not in (0.0, circuit.weight_decay):
+        raise ConfigError(
+            f"circuit.weight_decay = {circuit.weight_decay} contradicts "
+            f"learning.weight_decay = {given}"
+        )
+    decay = circuit.weight_decay or given
+    if decay and learning.decay_bias:
+        raise UnsupportedError("run.backend continuous: learning.decay_bias: biases do not decay")
+    return decay

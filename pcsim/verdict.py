@@ -2,14 +2,15 @@
 
 From the energy per sample F(t) of each chip:
 
-    start, floor   median of the first and of the last tenth of the records
+    start, floor   median of the first fiftieth and of the last tenth of the records
     descended      floor < 0.9 · start
     settled        the last two eighths of the record differ by less than 5 % (or by the noise)
     ringing        the tail swings back and forth: its autocorrelation falls below −0.3
     rises          share of steps in which F grew, where F must not grow (full batch, ideal circuit)
 
 A chip has *converged* if it descended and settled; it *stalled* if it settled without descending;
-it is *descending* if it is still on its way; it *rings* or has *diverged* otherwise.
+it is *descending* if it is still on its way, *rising* if it goes the wrong way; it *rings* or has
+*diverged* otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from rich.table import Table
 from pcsim.store import Result
 
 Array = npt.NDArray[Any]
-OUTCOMES = ("converged", "descending", "stalled", "ringing", "diverged")
+OUTCOMES = ("converged", "descending", "stalled", "rising", "ringing", "diverged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +91,14 @@ def judge(
     """Judge every chip from its energy per sample (chip, record)."""
     chips, records = energy.shape
     tenth, eighth = max(1, records // 10), max(1, records // 8)
-    start = np.median(energy[:, :tenth], axis=1) if records > 20 else energy[:, 0]
+    start = np.median(energy[:, : max(1, records // 50)], axis=1)
+    diverged = np.isfinite(diverged_at) | ~np.isfinite(energy).all(axis=1)
+    # A chip that has diverged has no floor, and its numbers may be too large to square.
+    energy = np.where(diverged[:, None], np.nan, energy)
     floor = np.median(energy[:, -tenth:], axis=1)
     tail = energy[:, -2 * eighth :]
     spread = tail.std(axis=1)
-    diverged = np.isfinite(diverged_at) | ~np.isfinite(energy).all(axis=1)
-    last, before = tail[:, eighth:], tail[:, :eighth]
+    last, before = tail[:, -eighth:], tail[:, :eighth]
     moved = np.abs(last.mean(1) - before.mean(1))
     noise = 3 * np.sqrt((last.var(1) + before.var(1)) / eighth)
     settled = moved <= np.maximum(0.05 * np.abs(before.mean(1)), noise) + 1e-12 * np.abs(start)
@@ -104,6 +107,7 @@ def judge(
     outcome = np.full(chips, "descending", dtype="<U10")
     outcome[settled & descended] = "converged"
     outcome[settled & ~descended] = "stalled"
+    outcome[~settled & (last.mean(1) > before.mean(1)) & ~descended] = "rising"
     outcome[ringing] = "ringing"
     outcome[diverged] = "diverged"
     rises = np.full(chips, np.nan)

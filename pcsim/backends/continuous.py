@@ -21,6 +21,8 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 
+WARM_UP = 3
+"""Ordinary steps before a CUDA graph is recorded."""
 LIMIT = 1e6
 """A state beyond this is called diverged, long before numbers overflow."""
 
@@ -43,6 +45,7 @@ class Continuous:
         tau_w: Tensor | None = None,
         draw: Draw = torch.randn_like,
         fast: bool = True,
+        cuda_graph: bool = False,
     ) -> None:
         """Build a population.
 
@@ -57,6 +60,8 @@ class Continuous:
             tau_w: time constants per weight, (chip, parameter) or (chip, 1).
             draw: source of standard normal numbers, so that noise can be frozen in tests.
             fast: follow clamped inputs through their Gram matrix where exact.
+            cuda_graph: replay the step as a CUDA graph (see `_advance_by_graph`). Experimental:
+                it has never been run on a GPU.
         """
         if dt <= 0:
             raise ConfigError(f"solver.dt: must be positive, got {dt}")
@@ -92,6 +97,11 @@ class Continuous:
                 network, params, circuit, mode, seeds=chip_seeds, scale=scale
             )
         self.solver = solver(solver_name, dt, circuit.sigma_x, draw)
+        if cuda_graph and params.flat.device.type != "cuda":
+            raise UnsupportedError(
+                f"cuda_graph: needs chips on a CUDA device, not on {params.flat.device}"
+            )
+        self._graphs = cuda_graph
         self.steps = 0
         self.diverged_at = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
 
@@ -123,11 +133,31 @@ class Continuous:
 
     def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
         """Integrate `steps` time steps; `watch` is called after each."""
+        if self._graphs and steps > WARM_UP + 1 and watch is None:
+            self._advance_by_graph(steps)
+            return
         for _ in range(steps):
             self.solver.step(self.flow)
             self.steps += 1
             if watch:
                 watch()
+
+    def _advance_by_graph(self, steps: int) -> None:
+        """Run a few ordinary steps, record one, and replay it: valid until data is clamped anew.
+
+        Without noise only: a replay would repeat the random numbers of a generator it does not own.
+        """
+        if self.circuit.sigma_x:
+            raise UnsupportedError("cuda_graph: circuits with noise are not captured")
+        for _ in range(WARM_UP):
+            self.solver.step(self.flow)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.solver.step(self.flow)
+        for _ in range(steps - WARM_UP):  # recording runs nothing
+            graph.replay()
+        self.steps += steps
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""

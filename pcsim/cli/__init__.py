@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -44,10 +45,15 @@ def options(
     """Take the options that belong to every verb (`--debug` is read in `main`)."""
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    Console(stderr=True, soft_wrap=True).print(f"warning: {message}", markup=False, highlight=False)
+
+
 def main() -> None:
     """Run the command line; one sentence and an exit code for errors, no traceback."""
     debug = "--debug" in sys.argv[1:]
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
+    warnings.showwarning = _show_warning
     try:
         app(args=arguments, prog_name=Path(sys.argv[0]).name)
     except (PcsimError, MemoryError, OSError) as error:

@@ -13,6 +13,7 @@ from pcsim import config as configuration
 from pcsim.cli.progress import console, progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.plots import chip_run
 from pcsim.run import run as run_config
 from pcsim.store import Result
 from pcsim.verdict import verdict_from
@@ -35,6 +36,9 @@ def run(
     with progress(f"{settings.schedule.rule} on {settings.data.name}") as report:
         result = run_config(settings, target, overwrite=overwrite, report=report)
     console.print(summary(settings, result))
+    if settings.run.backend == "continuous":
+        title = f"{settings.circuit.kind} circuit on {settings.data.name}"
+        console.print(f"figure in {chip_run(result, target.with_suffix('.png'), title)}")
     console.print(f"stored in {target}")
 
 

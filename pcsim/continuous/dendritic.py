@@ -165,8 +165,8 @@ class DendriticFlow:
         """Return W_F (x^{k−1} − κ i), W_F = Bᵀ/(a_A (1−λ))."""
         back = self.feedback.of_node(k - 1)
         gain = 1 / (self.a_apical * (1 - self.nudging))
-        if self.feedback.flat is None:
-            gain *= self.a_basal[k - 1]  # the shared array is stored as W_B = θ/a_B
+        if self.feedback.reads_forward:
+            gain *= self.a_basal[k - 1]  # the forward array is stored as W_B = θ/a_B
         return gain * torch.bmm(self.x[k - 1] - self.circuit.inhibition * inter, back)
 
     def forces(self) -> list[Force]:
@@ -176,6 +176,8 @@ class DendriticFlow:
         self.rates = [torch.empty(0)] + [self._rate(k) for k in range(1, self.depth + 1)]
         basal = [self._basal(k, self.rates[k + 1]) for k in range(self.depth)]
         self.err = [self.x[k] - self.a_basal[k] * basal[k] for k in range(self.depth)]
+        if isinstance(self.prior, Prior):
+            self.err.append(self.x[self.depth] - self.prior.mean)
         self.inter_err = {}  # a clamped layer needs no apical error, hence no interneurons
         forces = []
         for k in self.free:
@@ -183,7 +185,8 @@ class DendriticFlow:
             if k < self.depth:
                 total = -g.g_lk * x + g.g_B * (basal[k] - x)
             elif isinstance(self.prior, Prior):
-                total = (self.prior.mean - x) * (g.g_lk + g.g_B)
+                # The current that alone would hold the soma, against all its leaks, at the mean.
+                total = self.prior.mean * self.total[k] - (g.g_lk + g.g_B) * x
             else:
                 total = torch.zeros_like(x)  # flat prior: a soma without leak
             if k:

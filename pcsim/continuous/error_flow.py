@@ -12,6 +12,7 @@ Errors may arrive late (`delay_err`), or their feedback alone (`delay_fb`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import torch
 from torch import Tensor
@@ -67,6 +68,11 @@ class ErrorFlow:
         self._late = {i: DelayLine(steps) for i in predicted}
         self._late_fb = {i: DelayLine(steps_fb) for i in predicted}
         self._delays_fb = steps_fb > 0
+        self._floors = [
+            (views, log(node.energy.floor))
+            for node, views in zip(network.nodes, params.of, strict=True)
+            if isinstance(node.energy, Gaussian) and node.energy.learned
+        ]
         self.err: dict[int, Tensor] = {}
         self._raw: dict[int, Tensor] = {}
         self._membrane: dict[int, Tensor] = {}
@@ -122,29 +128,39 @@ class ErrorFlow:
             if index not in self._raw or self._raw[index].shape != shape:
                 self.err[index] = like.new_zeros(shape)
                 self._raw[index] = like.new_zeros(shape)
-        if self.circuit.look_soma:
-            for index in field.free:
-                if index not in self._membrane or self._membrane[index].shape[1] != samples:
-                    self._membrane[index] = field.x[index].clone()
+        self._next_rates = {}
+        for index in field.free if self.circuit.look_soma else ():
+            known = self._membrane.get(index)
+            if index in released or known is None or known.shape[1] != samples:
+                self._membrane[index] = field.x[index].clone()
         self.inputs.load(samples, steps)
 
     def feedforward(self) -> None:
         """Set the states to the feed-forward pass; error units to zero."""
+        self.settle_weights()
         self.field.feedforward()
+        for drive in self.inputs.active.values():
+            drive.load()  # it was computed afresh, with all that was kept back
         for err in self.err.values():
             err.zero_()
         for index, membrane in self._membrane.items():
             membrane.copy_(self.field.x[index])
 
+    def _keep_floors(self) -> None:
+        for views, floor in self._floors:
+            views["log_var"].clamp_(min=floor)
+
     def forces(self) -> list[Force]:
         """Return the force on every fast state, at the present state."""
         field, circuit = self.field, self.circuit
         self.feedback.refresh()
+        self._keep_floors()
         self.inputs.predict(field.predicted, self._alpha())
         field.errors(field.predicted)
         forces = self._distort() if self._distorted else []
         for index, drift in self._drift():
-            leaky = index in field.predicted
+            # Errors that were computed elsewhere or before hold the soma's own leak as well.
+            leaky = index in field.predicted and not self._distorted
             state = field.x[index]
             if circuit.look_soma:
                 state, drift = self._look_ahead(index, drift)
@@ -248,6 +264,7 @@ class ErrorFlow:
     def settle_weights(self) -> None:
         """Write what was kept back while an input was clamped."""
         self.inputs.write(self._alpha())
+        self._keep_floors()
 
     def theta(self) -> Parameters:
         """Return the weights in the units of the network."""
@@ -266,7 +283,7 @@ class ErrorFlow:
         named = {f"x{i}": self.field.x[i] for i in self.field.free}
         if self.lagged:
             named |= {f"err{i}": err for i, err in self.err.items()}
-        return named | {f"u{i}": u for i, u in self._membrane.items()}
+        return named | {f"u{i}": u for i, u in self._membrane.items() if i in self.field.free}
 
     def states(self) -> dict[str, Tensor]:
         """Return every named state and observable (chip, sample, unit) for recording."""

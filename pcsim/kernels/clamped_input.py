@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pcsim.kernels.dense import DenseKernel
+from pcsim.kernels.dense import DenseKernel, add_outer
 
 
 class ClampedInput:
@@ -63,6 +63,8 @@ class ClampedInput:
             gram = self._gram.expand(len(kernel.delta), -1, -1)
             if isinstance(alpha, Tensor):
                 kernel.drive.add_(torch.bmm(gram, kernel.delta).mul_(alpha.view(-1, 1, 1)))
+            elif gram.shape[1] == 1:
+                kernel.drive.addcmul_(gram, kernel.delta, value=alpha)
             else:
                 kernel.drive.baddbmm_(gram, kernel.delta, alpha=alpha)
             self._pending = False
@@ -75,7 +77,7 @@ class ClampedInput:
         kernel, summed = self.kernel, self.summed
         if isinstance(alpha, Tensor):
             summed, alpha = summed * alpha.view(-1, 1, 1), 1.0
-        kernel.params["w"].baddbmm_(summed.mT, kernel.rates, alpha=alpha)
+        add_outer(kernel.params["w"], summed, kernel.rates, alpha)
         if "b" in kernel.params:
             kernel.params["b"].add_(summed.sum(1), alpha=alpha)
         self._dirty = False

@@ -27,6 +27,15 @@ def accumulate(into: Tensor, gradient: Tensor, alpha: float, beta: float) -> Non
         into.mul_(beta).add_(gradient, alpha=alpha)
 
 
+def add_outer(into: Tensor, post: Tensor, pre: Tensor, alpha: float, beta: float = 1.0) -> None:
+    """Do into ← beta·into + alpha·Σ_samples post preᵀ."""
+    if post.shape[1] == 1 and beta == 1:
+        # One sample: broadcasting is many times faster than a batch of tiny matrix products.
+        into.addcmul_(post.mT, pre, value=alpha)
+    else:
+        torch.baddbmm(into, post.mT, pre, beta=beta, alpha=alpha, out=into)
+
+
 class DenseKernel:
     """One map of one network: keeps its buffers from step to step."""
 
@@ -102,7 +111,6 @@ class DenseKernel:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·Σ δ rᵀ, for weights and bias."""
-        w = into["w"]
-        torch.baddbmm(w, self.delta.mT, self.rates, beta=beta, alpha=alpha, out=w)
+        add_outer(into["w"], self.delta, self.rates, alpha, beta)
         if "b" in into:
             accumulate(into["b"], self.delta.sum(1), alpha, beta)

@@ -67,8 +67,8 @@ def initial_parameters(
     network: Network, seeds: list[int], dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Parameters:
     """Draw W, b ~ U(−1/√n_in, 1/√n_in), PyTorch's default for linear layers, per seed."""
-    rows = []
-    for seed in seeds:
+    flat = torch.empty(len(seeds), network.parameter_count, dtype=dtype)
+    for row, seed in enumerate(seeds):  # row by row: a population may fill most of the memory
         parts = []
         for index, node in enumerate(network.nodes):
             rng = generator(seed, INIT_KEY, index)
@@ -81,5 +81,5 @@ def initial_parameters(
                     assert isinstance(node.map, Dense)
                     bound = 1 / sqrt(node.map.n_in)
                     parts.append(rng.uniform(-bound, bound, prod(shape)))
-        rows.append(np.concatenate(parts))
-    return Parameters(network, torch.as_tensor(np.stack(rows), dtype=dtype, device=device))
+        flat[row] = torch.as_tensor(np.concatenate(parts))
+    return Parameters(network, flat.to(device))

@@ -66,6 +66,11 @@ class Feedback:
                 torch.mul(torch.sign(w), size, out=self.of[index]["w"])
 
     @property
+    def reads_forward(self) -> bool:
+        """Whether the feedback is a function of the forward array as it is stored."""
+        return self.kind in ("shared", "sign")
+
+    @property
     def learns(self) -> bool:
         """Whether the feedback weights follow the forward update."""
         return self.kind == "kolen_pollack"
