@@ -73,6 +73,7 @@ class ChipRun:
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
         self.seconds = 0.0
         self._report: Report | None = None
+        self._settled: np.ndarray | None = None
 
     def _per_chip_times(
         self, dtype: torch.dtype, device: str
@@ -254,6 +255,7 @@ class ChipRun:
                 with np.errstate(invalid="ignore"):  # ∞ − ∞ in a chip that has diverged
                     moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
                 moving &= np.abs(energy) > criterion.atol * np.abs(start)
+                self._settled = ~moving
                 if not (moving & ~engine.mark_diverged().numpy()).any():
                     break
         self.recorder.finish()
@@ -276,4 +278,11 @@ class ChipRun:
         diverged = self.engine.diverged_at.numpy()
         full = self.samples == len(self.task.train.x)
         lyapunov = full and self.timing.circuit.kind == "algebraic"
-        return judge(self.recorder.times, energy, diverged, accuracy, lyapunov=lyapunov)
+        return judge(
+            self.recorder.times,
+            energy,
+            diverged,
+            accuracy,
+            lyapunov=lyapunov,
+            settled=self._settled,
+        )

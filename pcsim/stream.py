@@ -20,7 +20,8 @@ class Stream(Frozen):
     t_pres: Positive | None = None
     """Seconds per presentation with the label on; none: schedule.T time steps."""
     t_settle: NotNegative = 0.0
-    """Seconds at the start of a presentation with the label let go (weights stay plastic)."""
+    """Seconds at the start of a presentation with the label let go. The weights stay plastic, so
+    that the old label is learnt with the new input, which hurts: `pcsim experiment streaming`."""
     tau_label: NotNegative = 0.0
     """Time constant with which the clamped label follows a switch; 0 is abrupt."""
 

@@ -8,6 +8,8 @@ From the energy per sample F(t) of each chip:
     ringing        the tail swings back and forth: its autocorrelation falls below −0.3
     rises          share of steps in which F grew, where F must not grow (full batch, ideal circuit)
 
+An automatic run is settled by its own criterion (`config.Convergence`) instead.
+
 A chip has *converged* if it descended and settled; it *stalled* if it settled without descending;
 it is *descending* if it is still on its way, *rising* if it goes the wrong way; it *rings* or has
 *diverged* otherwise.
@@ -87,8 +89,12 @@ def judge(
     accuracy: Array | None = None,
     *,
     lyapunov: bool = False,
+    settled: Array | None = None,
 ) -> Verdict:
-    """Judge every chip from its energy per sample (chip, record)."""
+    """Judge every chip from its energy per sample (chip, record).
+
+    `settled` (chip,) replaces the test above, where a run had a criterion of its own.
+    """
     chips, records = energy.shape
     tenth, eighth = max(1, records // 10), max(1, records // 8)
     start = np.median(energy[:, : max(1, records // 50)], axis=1)
@@ -101,7 +107,8 @@ def judge(
     last, before = tail[:, -eighth:], tail[:, :eighth]
     moved = np.abs(last.mean(1) - before.mean(1))
     noise = 3 * np.sqrt((last.var(1) + before.var(1)) / eighth)
-    settled = moved <= np.maximum(0.05 * np.abs(before.mean(1)), noise) + 1e-12 * np.abs(start)
+    if settled is None:
+        settled = moved <= np.maximum(0.05 * np.abs(before.mean(1)), noise) + 1e-12 * np.abs(start)
     descended = floor < 0.9 * start
     ringing = np.array([_rings(row) for row in tail])
     outcome = np.full(chips, "descending", dtype="<U10")

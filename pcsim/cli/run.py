@@ -31,7 +31,7 @@ def run(
     overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
 ) -> None:
     """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
-    settings = configuration.load(config, dict(_pair(text) for text in change or []))
+    settings = configuration.load(config, pairs(change))
     target = out or Path("out") / f"{config.stem}.h5"
     with progress(f"{settings.schedule.rule} on {settings.data.name}") as report:
         result = run_config(settings, target, overwrite=overwrite, report=report)
@@ -40,6 +40,11 @@ def run(
         title = f"{settings.circuit.kind} circuit on {settings.data.name}"
         console.print(f"figure in {chip_run(result, target.with_suffix('.png'), title)}")
     console.print(f"stored in {target}")
+
+
+def pairs(change: list[str] | None) -> dict[str, str]:
+    """Return the changes given by `--set`."""
+    return dict(_pair(text) for text in change or [])
 
 
 def _pair(text: str) -> tuple[str, str]:

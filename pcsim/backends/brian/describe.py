@@ -1,0 +1,47 @@
+"""A circuit as text: what each Brian2 object is, its equations and its constants."""
+
+from __future__ import annotations
+
+import re
+
+from brian2 import Equations
+
+from pcsim.backends.brian.plan import SECONDS, Plan, mentions
+from pcsim.circuit import Circuit
+from pcsim.network import Mode, Network
+
+
+def describe(
+    network: Network, circuit: Circuit, mode: Mode = "supervised", *, latex: bool = False
+) -> str:
+    """Return the equations of all layers and synapses, in Brian2's syntax or in LaTeX."""
+    plan = Plan.of(network, circuit, mode)
+    parts = []
+    for group in plan.groups:
+        constants = group.constants | {"tau_x": circuit.tau_x}
+        parts.append(_part(f"{group.name}: {group.units} neurons", group.text, constants, latex))
+    for link in plan.connections:
+        pre, post = plan.groups[link.pre], plan.groups[link.post]
+        title = f"{link.name}: synapses from {pre.name} to {post.name}, all to all"
+        parts.append(_part(title, link.text, link.constants, latex))
+    return "\n".join(parts)
+
+
+def _part(title: str, text: str, constants: dict[str, float], latex: bool) -> str:
+    sign = "%" if latex else "#"
+    lines = [f"{sign} {title}"]
+    for name, value in constants.items():
+        if mentions(text, name):
+            unit = "*second" if name.startswith(SECONDS) else ""
+            lines.append(f"{sign} {name} = {value:g}{unit}")
+    return "\n".join([*lines, _latex(text) if latex else text])
+
+
+def _latex(text: str) -> str:
+    """Return an align* block; Brian2's own gives dimensionless states the unit rad."""
+    rows = []
+    for row in str(Equations(text)._repr_latex_()).removeprefix("\\begin{align*}").splitlines():
+        kept = row.partition("&&")[0].removesuffix("\\end{align*}").rstrip()
+        if "&=" in kept:
+            rows.append(re.sub(r"^([a-z]+)_(\w+) ", r"\1_{\2} ", kept))
+    return "\\begin{align*}\n" + " \\\\\n".join(rows) + "\n\\end{align*}\n"

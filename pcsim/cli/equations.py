@@ -1,0 +1,29 @@
+"""`pcsim equations CONFIG`: the configured circuit as the text that Brian2 runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcsim import config as configuration
+from pcsim.cli.run import pairs
+from pcsim.timing import Timing
+
+
+def equations(
+    config: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
+    latex: Annotated[bool, typer.Option(help="Typeset the equations in LaTeX.")] = False,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: circuit.kind=dendritic (repeatable)."),
+    ] = None,
+) -> None:
+    """Print the equations of every layer and of the synapses between them."""
+    from pcsim.backends.brian.describe import describe
+
+    settings = configuration.load(config, pairs(change))
+    circuit = Timing.of(settings).circuit
+    network = settings.network.build()
+    typer.echo(describe(network, circuit, settings.data.mode, latex=latex))
