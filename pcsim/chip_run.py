@@ -23,7 +23,7 @@ from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import STATE_KEY, generator, initial_parameters
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
-from pcsim.stability import advise
+from pcsim.stability import StabilityWarning, advise, margin
 from pcsim.status import Report, Status
 from pcsim.task import Clamps, Split, Task
 from pcsim.timing import Timing
@@ -32,10 +32,6 @@ from pcsim.verdict import Verdict, judge
 
 RECORDS = 500
 """Statistics are kept about this often in a run, unless the configuration says how often."""
-
-
-class StabilityWarning(UserWarning):
-    """The linearised system says that this run will blow up, ring, or may do so."""
 
 
 class ChipRun:
@@ -285,4 +281,23 @@ class ChipRun:
             accuracy,
             lyapunov=lyapunov,
             settled=self._settled,
+            margin=self._margin(),
         )
+
+    def _margin(self) -> np.ndarray | None:
+        """Return the stability margin of each chip at its present weights, from a small batch."""
+        theta = self.engine.flow.theta()
+        if self.config.data.mode != "supervised":
+            return None
+        probe = min(self.samples, 64, max(1, int(5e8 / theta.flat.nelement())))
+        scale = self.scale * self.samples / probe
+        dt, dtype = self.timing.dt, torch.float64
+        gamma = self.chips.rate("gamma", dtype, "cpu") if self.config.grid.gamma else None
+        alpha = self.chips.rate("alpha", dtype, "cpu") if self.config.grid.alpha else None
+        circuit = self.timing.circuit
+        rates = (
+            dt / circuit.tau_x if gamma is None else gamma,
+            dt / circuit.weight_time if alpha is None else alpha,
+        )
+        top = self.task.train.x[:probe][None]
+        return margin(self.network, theta, circuit, top, scale, rates).numpy()

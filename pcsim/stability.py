@@ -17,11 +17,16 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.kernels.feedforward import FUNCTIONS, feedforward
+from pcsim.kernels.optim import Rate
 from pcsim.kernels.parameters import Parameters
 from pcsim.maps import Dense
 from pcsim.network import UNIT_GAUSSIAN, Network
 
 Errors = list[Tensor]
+
+
+class StabilityWarning(UserWarning):
+    """The linearised system says that this run will blow up, ring, or may do so."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,11 @@ class Linearisation:
             raise NotImplementedError("the linearisation covers chains of pre-activation maps")
         if any(node.energy != UNIT_GAUSSIAN for node in network.nodes[:-1]):
             raise NotImplementedError("the linearisation knows unit variances only")
-        self.w = [params.of[k]["w"].double() for k in range(self.depth)]
-        self.bias = ["b" in params.of[k] for k in range(self.depth)]
-        of = [{n: v.double() for n, v in views.items()} for views in params.of]
-        values = feedforward(network, of, (x_top.double(),))
+        # On the host, in double precision: this is done once, before or after a run.
+        of = [{n: v.double().cpu() for n, v in views.items()} for views in params.of]
+        self.w = [of[k]["w"] for k in range(self.depth)]
+        self.bias = ["b" in of[k] for k in range(self.depth)]
+        values = feedforward(network, of, (x_top.double().cpu(),))
         self.slopes: list[Tensor] = []
         self.grams: list[Tensor] = []
         for k in range(1, self.depth + 1):
@@ -76,8 +82,9 @@ class Linearisation:
         """Return K u."""
         return [torch.bmm(gram, part) for gram, part in zip(self.grams, u, strict=True)]
 
-    def largest(self, gamma: float, alpha: float, iterations: int = 300) -> Tensor:
+    def largest(self, gamma: Rate, alpha: Rate, iterations: int = 300) -> Tensor:
         """Return λ_max(γ A Aᵀ + α K) (chip,) by power iteration (the matrix is symmetric ⪰ 0)."""
+        gamma, alpha = (r.view(-1, 1, 1) if isinstance(r, Tensor) else r for r in (gamma, alpha))
         generator = torch.Generator().manual_seed(0)
         u = [
             torch.randn(w.shape[0], s.shape[1], w.shape[1], dtype=w.dtype, generator=generator)
@@ -90,6 +97,31 @@ class Linearisation:
             size = torch.stack([part.square().sum((1, 2)) for part in u]).sum(0).sqrt()
             u = [part / size.clamp_min(1e-300).view(-1, 1, 1) for part in u]
         return size
+
+
+def margin(
+    network: Network,
+    params: Parameters,
+    circuit: Circuit,
+    x_top: Tensor,
+    scale: float,
+    rates: tuple[Rate, Rate],
+) -> Tensor:
+    """Return 1 − λ_max(γAAᵀ + αK)/2 (chip,) at these weights: 1 is far from the limit, 0 is at it.
+
+    `rates` are γ = dt/τ_x and α = dt/τ_w. NaN where the linearisation does not hold: other circuits
+    than the ideal one (or its exact dendritic equivalent), other energies, separate feedback.
+    """
+    unknown = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
+    ideal = circuit.kind in ("algebraic", "dendritic") and circuit.transport == "shared"
+    late = circuit.tau_inter or circuit.tau_apical or circuit.delay_err or circuit.delay_fb
+    if not ideal or late or circuit.look_soma or circuit.inhibition != 1:
+        return unknown
+    try:
+        linear = Linearisation(network, params, x_top, scale)
+    except NotImplementedError:
+        return unknown
+    return 1 - linear.largest(*rates, iterations=100) / 2
 
 
 def advise(

@@ -43,6 +43,8 @@ class Verdict:
     """First time after which F stays within 10 % of the way from start to floor, in seconds."""
     diverged_at: Array
     rises: Array
+    margin: Array
+    """Stability margin of Euler's joint step at the final weights (`pcsim.stability.margin`)."""
     accuracy: Array
 
     def columns(self) -> dict[str, Array]:
@@ -65,6 +67,7 @@ class Verdict:
             ("energy floor", self.floor),
             ("spread of the floor", self.spread),
             ("settling time, s", self.settled_at),
+            ("stability margin", self.margin),
             ("test accuracy, %", 100 * self.accuracy),
         ):
             if np.isfinite(values).any():
@@ -90,6 +93,7 @@ def judge(
     *,
     lyapunov: bool = False,
     settled: Array | None = None,
+    margin: Array | None = None,
 ) -> Verdict:
     """Judge every chip from its energy per sample (chip, record).
 
@@ -129,6 +133,7 @@ def judge(
         settled_at=_settling(times, energy, start, floor),
         diverged_at=np.asarray(diverged_at, dtype=float),
         rises=rises,
+        margin=np.full(chips, np.nan) if margin is None else np.asarray(margin, dtype=float),
         accuracy=np.full(chips, np.nan) if accuracy is None else np.asarray(accuracy, dtype=float),
     )
 

@@ -14,11 +14,11 @@ import ct_oracle as ct
 import energy_oracle as oracle
 
 from pcsim import config
-from pcsim.chip_run import ChipRun, StabilityWarning
+from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.network import Network
-from pcsim.stability import Linearisation, advise
+from pcsim.stability import Linearisation, StabilityWarning, advise, margin
 
 SIZES = [5, 4, 4, 3]
 
@@ -213,3 +213,24 @@ def test_a_harmless_run_is_not():
         warnings.simplefilter("error")
         chip_run().warn()
         chip_run(grid={"gamma": [0.1, 0.3], "alpha": [1e-5, 1e-4]}).warn()
+
+
+def test_margin_is_what_is_left_of_the_limit():
+    network, params, x_top = world()
+    gammas, alphas = torch.tensor([0.1, 0.4], dtype=ct.F64), torch.tensor([0.05, 0.2], dtype=ct.F64)
+    circuit = Circuit(tau_w=1.0)
+    found = margin(network, params, circuit, x_top, 0.5, (gammas, alphas))
+    for chip in range(2):
+        matrix = dense(network, params, x_top, chip, gammas[chip], alphas[chip], 0.5)
+        expected = 1 - float(torch.linalg.eigvalsh(matrix)[-1]) / 2
+        assert float(found[chip]) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"transport": "random"}, {"kind": "error_units", "tau_err": 0.1}, {"delay_err": 1.0}],
+)
+def test_margin_is_unknown_where_the_linearisation_does_not_hold(changes):
+    network, params, x_top = world()
+    circuit = Circuit(tau_w=1.0, **changes)
+    assert margin(network, params, circuit, x_top, 1.0, (0.1, 0.1)).isnan().all()
