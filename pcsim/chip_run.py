@@ -222,6 +222,7 @@ class ChipRun:
         for _ in range(steps):
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
+            recorder.before_step()
             engine.advance(1)
             if recorder.after_step() and self._report:
                 self._report(self._status())

@@ -29,7 +29,14 @@ class Recorder:
         self.start = engine.flow.theta().flat.clone()
         self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
         self._path: Path | None = None
+        self._before: dict[str, Tensor] = {}
         self._writer: StreamWriter | None = None
+
+    def before_step(self) -> None:
+        """Keep the states of a step that is going to be recorded: a row is of one instant."""
+        if self._path and (self.engine.steps + 1) % self.every == 0:
+            moving = self.engine.flow.moving()
+            self._before = {name: state.clone() for name, state in moving.items()}
 
     def after_step(self) -> bool:
         """Record if it is time; what is recorded belongs to the state before the step."""
@@ -62,7 +69,7 @@ class Recorder:
             self._keep("alignment", flow.feedback.alignment().double().cpu().numpy())
         engine.mark_diverged()
         if self._path:
-            self._append(states)
+            self._append(states | self._before)
 
     def _weight_change(self) -> Tensor:
         """Return |θ − θ(0)|/|θ(0)| (chip,), a few chips at a time to save memory."""

@@ -228,15 +228,20 @@ def test_trajectories_are_labelled_and_change_nothing(tmp_path, circuit):
 
 
 def test_trajectories_are_those_of_the_run(tmp_path):
+    """Each row is of one instant: x and its error belong together, x − μ(x) = err."""
     one = setting(record={"every": 1, "trajectories": True, "units": 5, "chips": 2})
     run(one, tmp_path / "a.h5")
     by_hand = ChipRun(one)
     path = []
-    by_hand.recorder.after_step = lambda: path.append(by_hand.engine.flow.states()["x1"].clone())
+    by_hand.recorder.before_step = lambda: path.append(by_hand.engine.flow.states()["x1"].clone())
     by_hand._epochs(chip_checkpoint.ChipCheckpoint(by_hand, None))
     expected = torch.stack(path)[:, :, 0, :5].numpy()
-    found = store.load(tmp_path / "a.trajectories.h5")["x1"]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    found = store.load(tmp_path / "a.trajectories.h5")
+    np.testing.assert_allclose(found["x1"], expected, rtol=0, atol=1e-12)
+    # The label is clamped, so its prediction is x0 − err0; after a feed-forward start, err1 = 0.
+    starts = np.arange(0, len(found["time"]), 6)
+    np.testing.assert_allclose(found["err1"][starts], 0, atol=1e-12)
+    assert np.abs(found["err1"][starts + 1]).max() > 1e-4
 
 
 def test_result_has_units_and_a_verdict(tmp_path):

@@ -155,6 +155,8 @@ class Discrete:
                 states.append(clamp.expand(replicas, -1, -1).clone())
             elif carried:
                 states.append(self.carried[index])
+            elif self.schedule.init == "ff" and node.parents and field.holds_room(index, samples):
+                states.append(field.x[index])  # will be overwritten by the feed-forward pass
             else:
                 states.append(self._fresh_state(index, (replicas, samples, node.units), like))
         field.load(states, mask)

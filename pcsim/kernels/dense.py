@@ -45,6 +45,9 @@ class DenseKernel:
         self.counter = counter
         self.f = None if spec.f == "identity" else NONLINEARITIES[spec.f]
         self.g = None if spec.g == "identity" else NONLINEARITIES[spec.g]
+        # Views are made once: at small sizes, making them costs as much as using them.
+        self._transposed = params["w"].mT
+        self._bias = params["b"].unsqueeze(1) if "b" in params else None
         self.feedback: Tensor | None = None
         """Stands for W on the way back, where it is not the same array."""
         self.r = self.drive = self.mu = self.delta = self._pulled = torch.empty(0)
@@ -80,11 +83,10 @@ class DenseKernel:
 
     def predict(self) -> Tensor:
         """Return μ = g(W r + b)."""
-        w, rates = self.params["w"], self.rates
-        if "b" in self.params:
-            torch.baddbmm(self.params["b"].unsqueeze(1), rates, w.mT, out=self.drive)
+        if self._bias is not None:
+            torch.baddbmm(self._bias, self.rates, self._transposed, out=self.drive)
         else:
-            torch.bmm(rates, w.mT, out=self.drive)
+            torch.bmm(self.rates, self._transposed, out=self.drive)
         if self.counter:
             self.counter.product("forward")
         return self.emit()

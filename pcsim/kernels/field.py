@@ -98,6 +98,10 @@ class Field:
         for index in self.clamped_input:
             self._activate(index)
 
+    def holds_room(self, index: int, samples: int) -> bool:
+        """Whether the state of this free node has room for so many samples already."""
+        return bool(self.x) and self.x[index].shape[1] == samples
+
     def _hold(self, released: Sequence[int]) -> None:
         self.holds = [
             "free" if index in released else hold for index, hold in enumerate(self._mode_holds)
