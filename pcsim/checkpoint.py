@@ -60,14 +60,20 @@ def snapshot(config: Config, tensors: Tensors, progress: Progress) -> Result:
     return Result(variables, {}, attrs)
 
 
-def restore(path: Path, config: Config) -> tuple[Tensors, Progress]:
-    """Load a checkpoint made with the same configuration."""
+def load_own(path: Path, config: Config) -> Result:
+    """Load a checkpoint, and refuse one that another configuration has written."""
     saved = store.load(path)
     if saved.attrs.get("config") != config.to_json():
         raise StoreError(
             f"{path}: belongs to another configuration; finish that run with its own, "
             f"or delete the checkpoint to start afresh"
         )
+    return saved
+
+
+def restore(path: Path, config: Config) -> tuple[Tensors, Progress]:
+    """Load a checkpoint made with the same configuration."""
+    saved = load_own(path, config)
     history = {
         name.removeprefix("history."): list(variable.values)
         for name, variable in saved.variables.items()

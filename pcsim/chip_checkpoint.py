@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from pcsim import store
-from pcsim.checkpoint import path_for
-from pcsim.errors import StoreError
+from pcsim.checkpoint import load_own, path_for
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
@@ -76,12 +75,7 @@ class ChipCheckpoint:
         """Take up a checkpoint if there is one; return the epoch and its finished presentations."""
         if not self.path or not self.path.exists():
             return 0, 0
-        saved, run = store.load(self.path), self.run
-        if saved.attrs.get("config") != run.config.to_json():
-            raise StoreError(
-                f"{self.path}: belongs to another configuration; finish that run with its own, "
-                f"or delete the checkpoint to start afresh"
-            )
+        saved, run = load_own(self.path, self.run.config), self.run
         for k, weights in enumerate(run.engine.flow.weights):
             weights.copy_(torch.as_tensor(saved[f"weights.{k}"]))
         run.noise.set_state(torch.as_tensor(saved["noise"]))

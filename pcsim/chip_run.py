@@ -15,12 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import metrics
 from pcsim.backends.continuous import Continuous
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.config import Config
-from pcsim.kernels.feedforward import outputs
-from pcsim.kernels.parameters import STATE_KEY, generator, initial_parameters
+from pcsim.kernels.parameters import initial_parameters, initial_states
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
 from pcsim.stability import StabilityWarning, advise, margin
@@ -198,13 +196,9 @@ class ChipRun:
         moving, presentation = self.engine.flow.moving(), self.engine.steps // self._period
         for root in self.network.roots:
             if (state := moving.get(f"x{root}")) is not None:
-                rows = [
-                    generator(seed, STATE_KEY, presentation, root).normal(
-                        0, self.config.schedule.init_sd, state.shape[1:]
-                    )
-                    for seed in self.chips.each_seed
-                ]
-                state.copy_(torch.as_tensor(np.stack(rows)))
+                seeds, sd = self.chips.each_seed, self.config.schedule.init_sd
+                drawn = initial_states(seeds, presentation, root, sd, state.shape[1:])
+                state.copy_(torch.as_tensor(drawn))
 
     def _smoothed(self, clamps: Clamps) -> Clamps:
         """Return the clamps with a label that will follow the target with tau_label."""
@@ -265,8 +259,7 @@ class ChipRun:
 
     def accuracy(self, split: Split) -> np.ndarray:
         """Return the fraction right (chip,) by a feed-forward read-out."""
-        scores = outputs(self.network, self.engine.flow.theta(), split.x).cpu().numpy()
-        return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
+        return self.task.accuracy(self.engine.flow.theta(), split)
 
     def verdict(self) -> Verdict:
         """Judge the run from what was recorded."""

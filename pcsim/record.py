@@ -55,11 +55,10 @@ class Recorder:
         """Record now."""
         engine = self.engine
         flow = engine.flow
-        energy = flow.energy_by_node()
-        samples = next(iter(flow.states().values())).shape[1]
+        energy, states = flow.energy_by_node(), flow.states()
+        samples = next(iter(states.values())).shape[1]
         self._keep("time", np.asarray((engine.steps - 1) * engine.dt))
         self._keep("energy", (energy / samples).double().cpu().numpy())
-        states = flow.states()
         errors = [v for n, v in states.items() if n.startswith("err")]
         if errors:
             rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import datasets
+from pcsim import datasets, metrics
 from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.kernels.parameters import ORDER_KEY, generator
+from pcsim.kernels.feedforward import outputs
+from pcsim.kernels.parameters import ORDER_KEY, Parameters, generator
 from pcsim.network import Network
 from pcsim.replicas import Replicas
 
@@ -103,6 +104,11 @@ class Task:
             one_hot = torch.nn.functional.one_hot(self.train.y[index], self.classes)
             nodes[0] = one_hot.to(self.train.x.dtype)
         return nodes
+
+    def accuracy(self, params: Parameters, split: Split) -> np.ndarray:
+        """Return the fraction right (replica,) by a feed-forward read-out with these weights."""
+        scores = outputs(self.network, params, split.x).cpu().numpy()
+        return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
 
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:
         """Go through one epoch; the order belongs to (seed, epoch), whoever else trains along."""

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import checkpoint, metrics, store
+from pcsim import checkpoint, store
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.checkpoint import Progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
@@ -159,8 +158,7 @@ class Training:
 
     def accuracy(self, split: Split) -> np.ndarray:
         """Return the fraction right (replica,) by a feed-forward pass."""
-        scores = outputs(self.network, self.params, split.x).cpu().numpy()
-        return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
+        return self.task.accuracy(self.params, split)
 
     def _stalled(self) -> bool:
         patience, history = self.config.learning.patience, self.progress.history

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +23,7 @@ from pcsim.kernels.counter import Counter
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
 from pcsim.kernels.optim import Optimizer, Rate
-from pcsim.kernels.parameters import STATE_KEY, Parameters, generator
+from pcsim.kernels.parameters import Parameters, initial_states
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
 
@@ -170,11 +169,8 @@ class Discrete:
         init, sd = self.schedule.init, self.schedule.init_sd
         is_root = not self.network.nodes[index].parents
         if init == "normal" or (is_root and init != "zero"):
-            rows = [
-                generator(seed, STATE_KEY, self.batches, index).normal(0, sd, shape[1:])
-                for seed in self.seeds
-            ]
-            return torch.as_tensor(np.stack(rows), dtype=like.dtype, device=like.device)
+            drawn = initial_states(self.seeds, self.batches, index, sd, shape[1:])
+            return torch.as_tensor(drawn, dtype=like.dtype, device=like.device)
         return like.new_zeros(shape)
 
     def _initialise(self, samples: int, feedforward: bool) -> None:

@@ -63,6 +63,14 @@ INIT_KEY, ORDER_KEY, STATE_KEY = 0, 1, 2
 """First element of the spawn key: initial weights, data order, initial states."""
 
 
+def initial_states(
+    seeds: list[int], batch: int, node: int, sd: float, shape: tuple[int, ...]
+) -> np.ndarray:
+    """Draw normal(0, sd) states (replica, *shape) of one node at one batch, one stream per seed."""
+    draws = [generator(seed, STATE_KEY, batch, node).normal(0, sd, shape) for seed in seeds]
+    return np.stack(draws)
+
+
 def initial_parameters(
     network: Network, seeds: list[int], dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Parameters:
