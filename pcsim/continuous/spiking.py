@@ -77,9 +77,7 @@ class SpikingChips:
         # The error of a layer is sent only if the layer above can move.
         sender = [(f"soma{k}", units[k]) for k in range(1, self.top + 1)]
         sender += [(f"apical{k}", units[k]) for k in range(self.top - 1)]
-        receiver = [(f"mu{k}", units[k]) for k in range(self.top)]
-        receiver += [(f"fb{k}", units[k]) for k in range(1, self.top)]
-        self._sender, self._receiver = _places(sender), _places(receiver)
+        self._sender = _places(sender)
         like = params.flat
         self._step = torch.stack(
             [
@@ -104,19 +102,16 @@ class SpikingChips:
         self.x = [rows(node.units) for node in self.network.nodes]
         self.err = [rows(node.units) for node in self.network.nodes[:-1]]
         width = self._step.shape[2]
-        traces = rows(width + sum(p.stop - p.start for p in self._receiver.values()))
-        self._traces, self._hat = traces, traces[..., :width]
-        self._signal, self._sent = rows(width), rows(width)
+        self._hat, self._signal = rows(width), rows(width)
         self.hat = {name: self._hat[..., place] for name, place in self._sender.items()}
         """r̂ (`soma1` …) and êrr (`apical0` …): what receivers believe, (chip, sample, unit)."""
         self.signal = {name: self._signal[..., place] for name, place in self._sender.items()}
         """What they should believe: rates and errors at the last events."""
-        sent = {name: self._sent[..., place] for name, place in self._sender.items()}
-        sums = {n: traces[..., width:][..., place] for n, place in self._receiver.items()}
-        self.mu = [sums[f"mu{k}"] for k in range(self.top)]
-        self.fb = {k: sums[f"fb{k}"] for k in range(1, self.top)}
-        self._rate_sent = [sent[f"soma{k + 1}"] for k in range(self.top)]
-        self._error_sent = [sent[f"apical{k}"] for k in range(self.top - 1)]
+        # Operands of matrix products have memory of their own: they are much faster so.
+        self.mu = [rows(node.units) for node in self.network.nodes[:-1]]
+        self.fb = {k: rows(self.network.nodes[k].units) for k in range(1, self.top)}
+        self._traces = [self._hat, *self.mu, *self.fb.values()]
+        self._sent = {name: rows(hat.shape[2]) for name, hat in self.hat.items()}
 
     @property
     def time(self) -> float:
@@ -159,7 +154,7 @@ class SpikingChips:
         for _ in range(steps):
             self._flow()
             self._see()
-            self._communicate()
+            self.communicate()
             self.steps += 1
 
     def _flow(self) -> None:
@@ -184,7 +179,8 @@ class SpikingChips:
             self.x[k].add_(force, alpha=dt / circuit.tau_x)
         for err, force in zip(self.err, lag, strict=True):
             err.add_(force, alpha=dt / circuit.tau_err)
-        self._traces.mul_(self._keep)
+        for trace in self._traces:
+            trace.mul_(self._keep)
 
     def _learn(self, alpha: float) -> None:
         for k, err in enumerate(self.err):
@@ -200,22 +196,27 @@ class SpikingChips:
         for k in range(self.top - 1):
             self.signal[f"apical{k}"].copy_(self.err[k])
 
-    def _communicate(self) -> None:
-        """Send what has changed by half a step or more, and let it arrive at once."""
+    def communicate(self) -> None:
+        """Send what has changed by half a step or more, and let it arrive at once.
+
+        `advance` does so at the end of each step: a new sample is heard of one step after `load`,
+        unless this is called in between.
+        """
         k = torch.sub(self._signal, self._hat).div_(self._step).add_(0.5).floor_()
         self._count += (k != 0).sum(1)
-        torch.mul(k, self._step, out=self._sent)
-        self._hat += self._sent
-        for k, mu in enumerate(self.mu):
-            mu.baddbmm_(self._rate_sent[k], self.params.of[k]["w"].mT)
-        for k, sent in enumerate(self._error_sent):
-            self.fb[k + 1].baddbmm_(sent, self.params.of[k]["w"])
+        k.mul_(self._step)
+        self._hat += k
+        for name, place in self._sender.items():
+            self._sent[name].copy_(k[..., place])
+        for below, mu in enumerate(self.mu):
+            mu.baddbmm_(self._sent[f"soma{below + 1}"], self.params.of[below]["w"].mT)
+        for above, fb in self.fb.items():
+            fb.baddbmm_(self._sent[f"apical{above - 1}"], self.params.of[above - 1]["w"])
 
     def events(self) -> dict[str, np.ndarray]:
         """Return the number of events so far (chip, unit) by sender: `soma1` …, `apical0` …."""
         return {
-            name: self._count[:, place].cpu().numpy().copy()
-            for name, place in self._sender.items()
+            name: self._count[:, place].cpu().numpy().copy() for name, place in self._sender.items()
         }
 
 
