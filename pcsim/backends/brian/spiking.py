@@ -23,6 +23,7 @@ from pcsim.backends.brian import spiking_equations as text
 from pcsim.backends.brian.build import NEURONS, WEIGHTS
 from pcsim.backends.brian.spiking_equations import SpikingLayer, spiking_layer_equations
 from pcsim.circuit import Circuit
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.maps import Dense
 from pcsim.network import Network
@@ -114,6 +115,10 @@ def build_spiking(
     Set `layers[k].x` to clamp; `layers[0].free = 1` lets the output go.
     """
     refuse_beyond_events(network, circuit)
+    if params.replicas != 1:
+        raise UnsupportedError(
+            f"spiking circuit: {params.replicas} chips: build them one by one, under other names"
+        )
     top = len(network.nodes) - 1
     specs = [node.map for node in network.nodes[:-1] if isinstance(node.map, Dense)]
     layers = []
