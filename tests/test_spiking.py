@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.spiking_fidelity import CIRCUIT, Pair, random_fidelity
-from experiments.spiking_tasks import XOR, Questions, by_events, learn
+from experiments import spiking, spiking_tasks
+from experiments.spiking_fidelity import CIRCUIT, Fidelity, Pair, random_fidelity
+from experiments.spiking_tasks import DIGITS, XOR, Learned, Questions, by_events, learn, questions
+from pcsim import store
 from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.continuous.spiking import SpikingChips
@@ -24,9 +26,9 @@ DEEP = Network.mlp([3, 5, 4, 2], "tanh")
 FROZEN = CIRCUIT.model_copy(update={"tau_w": 1e12})
 
 
-def chips(spiking, network=DEEP, circuit=CIRCUIT, dt=1e-4, **options):
-    params = initial_parameters(network, list(range(len(spiking))), torch.float64)
-    made = SpikingChips(network, params, circuit, spiking, dt=dt, **options)
+def chips(each, network=DEEP, circuit=CIRCUIT, dt=1e-4, **options):
+    params = initial_parameters(network, list(range(len(each))), torch.float64)
+    made = SpikingChips(network, params, circuit, each, dt=dt, **options)
     rng = np.random.default_rng(0)
     source, label = (
         torch.as_tensor(rng.normal(0, 1, (1, 1, network.nodes[k].units))) for k in (-1, 0)
@@ -110,8 +112,8 @@ def test_order_of_convergence_to_the_ode():
     τ_x ≫ period sees a part ∝ period: together q². Below half a step nothing is sent: that is ∝ q.
     """
     for q, low, high in (((1e-3, 1e-4, 1e-5), 0.9, 1.1), ((0.08, 0.04, 0.02, 0.01), 1.1, 2.0)):
-        chips = [Spiking(q=s, qe=s / 2) for s in q]
-        found = random_fidelity(chips, circuit=FROZEN, samples=5, at_once=True)
+        fine = [Spiking(q=s, qe=s / 2) for s in q]
+        found = random_fidelity(fine, circuit=FROZEN, samples=5, at_once=True)
         assert low < slope(q, found.rms.mean(1)) < high
         assert (found.rms < 0.2 * np.array(q)[:, None]).all()
 
@@ -127,15 +129,15 @@ def test_moving_weights_leave_an_error_of_the_order_of_the_leak():
     """μ − W r = −τ_s (dW/dt) r remains for q → 0; forgetting sooner makes it smaller."""
     taus = np.array([0.008, 0.004, 0.002])
     circuit = CIRCUIT.model_copy(update={"tau_w": 0.5})
-    spiking = [Spiking(q=2e-4, qe=1e-4, tau_s=tau) for tau in taus]
-    found = random_fidelity(spiking, circuit=circuit, samples=8)
+    fine = [Spiking(q=2e-4, qe=1e-4, tau_s=tau) for tau in taus]
+    found = random_fidelity(fine, circuit=circuit, samples=8)
     assert slope(taus, found.rms.mean(1)) == pytest.approx(1.0, abs=0.2)
 
 
 def test_a_known_setting_and_pure_sigma_delta_as_control():
     """Rates, errors, cosines and event rates of 4-16-16-3 networks, four seeds."""
-    spiking = [Spiking(q=0.1, qe=0.05), Spiking(q=0.05, qe=0.02)]
-    found = random_fidelity([*spiking, Spiking(q=0.05, qe=0.02, tau_s=None)])
+    leaky = [Spiking(q=0.1, qe=0.05), Spiking(q=0.05, qe=0.02)]
+    found = random_fidelity([*leaky, Spiking(q=0.05, qe=0.02, tau_s=None)])
     rms, cosine = found.rms.mean(1), found.cosine.mean(1)
     assert rms[0] < 0.034
     assert rms[1] < 0.021
@@ -177,6 +179,40 @@ def test_learning_xor_by_events():
     assert (found.fidelity.cosine[0] > 0.97).all()
 
 
+def test_learning_digits_by_events(monkeypatch):
+    """Three samples of the embedded digits: both learn the same, and seeds see their own order."""
+    monkeypatch.setattr(spiking_tasks, "TEST_TIME", 0.005)  # its test is not looked at here
+    short = replace(DIGITS, samples=3, seeds=(0, 1), t_pres=0.02)
+    found = learn(short, [Spiking(q=0.02, qe=0.01), Spiking(q=0.4, qe=0.2)])
+    assert found.accuracy.shape == found.accuracy_by_events.shape == (2, 2)
+    assert (found.fidelity.cosine[0] > 0.998).all()
+    assert (found.fidelity.cosine[1] < found.fidelity.cosine[0]).all()
+    assert (found.fidelity.rate[1] < 0.3 * found.fidelity.rate[0]).all()
+    network = Network.mlp(DIGITS.sizes, "tanh")
+    first = next(questions(short, network).stream)
+    assert first[0].shape == (2, 1, 10)
+    assert not torch.equal(first[-1][0], first[-1][1])
+
+
+def test_what_the_experiment_keeps_and_draws(tmp_path):
+    """Every number has its place in the result; the figure is written."""
+    rows, seeds = len(spiking.CHIPS), len(spiking.SEEDS)
+    grid = np.linspace(0.1, 0.9, rows * seeds).reshape(rows, seeds)
+    fidelity = Fidelity(*(grid + k for k in range(5)))
+    one = Learned(fidelity, grid, grid / 2, np.full(seeds, 0.9))
+    found = dict.fromkeys(spiking.TASKS, one)
+    result = spiking.as_result(fidelity, found)
+    assert np.array_equal(result["digits_accuracy_by_events"], grid / 2)
+    assert np.array_equal(result["xor_soma"], grid + 2)
+    assert len(set(result["q"])) >= 5
+    assert np.isinf(result["tau_s"]).sum() == 1
+    store.save(result, tmp_path / "spiking.h5")
+    assert np.array_equal(store.load(tmp_path / "spiking.h5")["random_rms"], grid)
+    assert spiking.draw(fidelity, found, tmp_path / "spiking.png").stat().st_size > 10_000
+    assert spiking.accuracy_table("xor", one).row_count == rows + 1
+    assert spiking.fidelity_table("a", fidelity).row_count == rows
+
+
 def test_by_events_agrees_with_the_forward_pass_for_fine_steps():
     made = chips([Spiking(q=1e-3, qe=1e-3)] * 2, dt=2.5e-4)
     made.load([None, None, None, torch.zeros(1, 1, 3, dtype=torch.float64)])
@@ -196,13 +232,13 @@ def test_right_answers():
 def test_a_pair_keeps_seeds_and_descriptions_apart():
     """Each chip of a pair is the chip that runs alone."""
     start = initial_parameters(DEEP, [3, 4], torch.float64)
-    spiking = [Spiking(), Spiking(q=0.4, qe=0.2)]
-    pair = Pair(DEEP, CIRCUIT, spiking, start, dt=1e-4)
+    each = [Spiking(), Spiking(q=0.4, qe=0.2)]
+    pair = Pair(DEEP, CIRCUIT, each, start, dt=1e-4)
     rng = np.random.default_rng(0)
     label, source = (torch.as_tensor(rng.normal(0, 1, (2, 1, n))) for n in (2, 3))
     pair.present([label, None, None, source], 100)
     alone = Parameters(DEEP, start.flat[1:].clone())
-    made = SpikingChips(DEEP, alone, CIRCUIT, spiking[1:], dt=1e-4)
+    made = SpikingChips(DEEP, alone, CIRCUIT, each[1:], dt=1e-4)
     made.load([label[1:], None, None, source[1:]])
     made.advance(100)
     assert float((pair.chips.params.flat[3] - alone.flat[0]).abs().max()) < 1e-14
