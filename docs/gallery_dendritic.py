@@ -73,7 +73,7 @@ for row, (name, curves) in enumerate(rows.items()):
         for k, (curve, values) in enumerate(curves.items()):
             style = {"color": COLOURS[2 * row + k], "linestyle": DASHES[k]}
             axes.plot(time[window], values[window], label=curve, **style)
-        axes.set_title(title if row == 0 else "", loc="right")
+        axes.set_title(title if row == 0 else "", pad=20)  # the legend stands below it
         axes.set(ylabel="" if column else name)
         axes.grid(alpha=0.25)
         if column == 0:

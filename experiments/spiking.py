@@ -106,13 +106,14 @@ def names(chips: Sequence[Spiking]) -> list[str]:
 def fidelity_table(title: str, found: Fidelity) -> Table:
     """Return means over the seeds, per step size."""
     made = Table(title=title)
-    for column in ("q", "rms error of x, %", "cosine of ΔW", "soma events/s", "apical events/s"):
+    for column in ("q", "rms of x, %", "cosine of ΔW", "soma events/s", "apical events/s"):
         made.add_column(column, justify="left" if column == "q" else "right")
     for row, name in enumerate(names(CHIPS)):
+        alive = np.isfinite(found.rms[row]).all()
         made.add_row(
             name,
-            f"{100 * found.rms[row].mean():.2g}",
-            f"{found.cosine[row].mean():.5f}",
+            f"{100 * found.rms[row].mean():.2g}" if alive else "diverged",
+            f"{found.cosine[row].mean():.5f}" if alive else "",
             f"{found.soma[row].mean():.0f}",
             f"{found.apical[row].mean():.0f}",
         )
@@ -122,8 +123,8 @@ def fidelity_table(title: str, found: Fidelity) -> Table:
 def accuracy_table(task: str, found: Learned) -> Table:
     """Return accuracies, mean ± sd over the seeds, and what they cost in events."""
     learning = TASKS[task]
-    made = Table(title=f"{task}: accuracy, %, mean±sd of {len(SEEDS)} chips")
-    columns = ("q", "of the weights", "by events", "events/neuron/s", "events/neuron/sample")
+    made = Table(title=f"{task}: accuracy, %, mean±sd of {len(SEEDS)} chips; events per neuron")
+    columns = ("q", "of the weights", "by events", "events/s", "events/sample")
     for column in columns:
         made.add_column(column, justify="left" if column == "q" else "right")
     for row, name in enumerate(names(CHIPS)):
@@ -141,6 +142,8 @@ def accuracy_table(task: str, found: Learned) -> Table:
 
 
 def _spread(values: Floats) -> str:
+    if np.isnan(values).any():
+        return "diverged"
     return f"{100 * values.mean():.1f}±{100 * values.std(ddof=1):.1f}"
 
 
