@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import dataclass
 
 import numpy as np
-from rich.table import Table
 
+from pcsim.rows import Rows
 from pcsim.store import Result
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table as text."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
-
-    def rich(self) -> Table:
-        """Return the table for a terminal."""
-        table = Table(title=self.title, caption=self.caption or None)
-        for number, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if number else "left")
-        for row in self.rows:
-            table.add_row(*row)
-        return table
 
 
 def comparison_tables(result: Result) -> list[Rows]:

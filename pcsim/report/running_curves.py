@@ -1,0 +1,126 @@
+"""What goes on during a run: energy and accuracy, the median chip and a band of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pcsim.plots import COLOURS, DASHES
+from pcsim.report.drawing import Drawing, quantiles
+from pcsim.report.view import RUNNING, Array, Cell, View
+
+POINTS = 200
+"""At most so many points per curve: means over neighbours, which keeps a stream readable."""
+LINES = 6
+LABELS = {"time": "simulated time, s", "accuracy_time": "simulated time, s"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A variable that is recorded during a run."""
+
+    name: str
+    title: str
+    label: str
+    unit: float
+    log: bool
+
+
+QUANTITIES = (
+    Quantity("train_energy", "Energy in training", "energy F per sample", 1, True),
+    Quantity("energy", "Energy", "energy F per sample", 1, True),
+    Quantity("test_accuracy", "Accuracy in training", "test accuracy, %", 100, False),
+    Quantity("weight_change", "Movement of the weights", "|θ − θ(0)| / |θ(0)|", 1, False),
+)
+
+
+def running_curves(view: View) -> list[Drawing]:
+    """Draw each quantity of a run, or of a few points of a sweep."""
+    if view.kind == "comparison":
+        return []
+    drawings = []
+    for name in view.result.variables:
+        plain = name.partition("@")[0]  # a sweep of two backends has both kinds of axes
+        quantity = next((q for q in QUANTITIES if q.name == plain), None)
+        axis = next((d for d in view.result.variables[name].dims if d in RUNNING), None)
+        values = view.values(name)
+        if quantity and axis and values is not None and values.shape[-1]:
+            drawings.append(_draw(view, name, quantity, axis, quantity.unit * values))
+    order = [quantity.title for quantity in QUANTITIES]
+    return sorted(drawings, key=lambda drawing: order.index(drawing.title))
+
+
+def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -> Drawing:
+    has_nodes = "node" in view.result.variables[name].dims
+    total = values.sum(-1) if has_nodes else values
+    cells = _few(view, total)
+    layers = has_nodes and len(cells) == 1
+    figure = Figure(figsize=(9 if layers else 6, 3.6), layout="constrained")
+    panels: list[Axes] = list(figure.subplots(1, 2 if layers else 1, squeeze=False)[0])
+    for k, cell in enumerate(cells):
+        x, rows = _positions(view, axis, cell), total[cell]
+        _band(panels[0], x, rows, k, view.cell_name(cell) or "median", with_band=len(rows) > 1)
+    panels[0].set_ylabel(quantity.label)
+    if layers:
+        for node in range(values.shape[-1]):
+            rows = values[cells[0]][..., node]
+            _band(panels[1], _positions(view, axis, cells[0]), rows, node, f"node {node}")
+        panels[1].set_ylabel("energy by node, median")
+    for panel in panels:
+        drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in panel.lines])
+        drawn = drawn[np.isfinite(drawn)]
+        if quantity.log and len(drawn) and drawn.min() > 0:
+            panel.set_yscale("log")
+        panel.set_xlabel(LABELS.get(axis, axis))
+        panel.grid(alpha=0.25)
+        if len(panel.lines) > 1 or view.varied:
+            panel.legend(frameon=False, fontsize=8)
+    caption = _caption(view, total.shape[len(view.swept)], len(cells))
+    if layers:
+        caption += " Node 0 is the label or datum, the last one the input."
+    return Drawing(name.replace("@", "_"), quantity.title, caption, figure)
+
+
+def _band(
+    panel: Axes, x: Array, rows: Array, k: int, label: str, *, with_band: bool = False
+) -> None:
+    colour, dashes = COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)]
+    low, middle, high = quantiles(thin(rows))
+    x = thin(x[None])[0]
+    marker = "o" if np.isfinite(middle).sum() == 1 else None
+    panel.plot(x, middle, dashes, color=colour, label=label, marker=marker)
+    if with_band:
+        panel.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _caption(view: View, replicas: int, shown: int) -> str:
+    caption = "Median over the replicas" if replicas > 1 else "One replica"
+    if replicas > 1:
+        caption += f"; the bands hold 5–95 % of the {replicas}"
+    points = int(np.prod([len(view.result[a]) for a in view.swept], dtype=int))
+    return caption + (f". {shown} of {points} points are shown." if shown < points else ".")
+
+
+def thin(rows: Array) -> Array:
+    """Return (…, at most POINTS) means of neighbours along the last axis."""
+    if rows.shape[-1] <= POINTS:
+        return rows
+    parts = np.array_split(np.arange(rows.shape[-1]), POINTS)
+    return np.stack([rows[..., part].mean(-1) for part in parts], -1)
+
+
+def _few(view: View, total: Array) -> list[Cell]:
+    """Return the cells to show: evenly spaced among those that have numbers."""
+    known = [cell for cell in view.cells() if np.isfinite(total[cell]).any()]
+    if len(known) <= LINES:
+        return known
+    return [known[k] for k in np.linspace(0, len(known) - 1, LINES).round().astype(int)]
+
+
+def _positions(view: View, axis: str, cell: Cell) -> Array:
+    """Return the labels of the running axis; a sweep may have its own for each point."""
+    own = view.values(f"{axis}.labels")
+    return np.asarray(view.result[axis] if own is None else own[cell][0], dtype=float)
