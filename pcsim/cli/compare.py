@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,8 @@ def compare(
     labels = name or names(runs)
     if len(set(labels)) != len(labels):
         raise ConfigError(f"--name: names must differ, got {', '.join(labels)}")
-    with progress("runs that are not there yet") as report:
+    waiting = any(run.suffix == ".toml" for run in runs)
+    with progress("runs") if waiting else nullcontext() as report:
         result = compare_runs(
             dict(zip(labels, runs, strict=True)),
             target=target,

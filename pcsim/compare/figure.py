@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcsim.compare.contender import PROGRESS
-from pcsim.plots import COLOURS, DASHES
+from pcsim.plots import COLOURS, DASHES, log_energy
 from pcsim.store import Result
 
 LABELS = {
@@ -26,22 +26,14 @@ def comparison_figure(result: Result) -> Figure:
     along = progress_axis(result)
     if "energy" in result.variables:
         _curves(left, result, "energy", along)
-        left.set(xlabel=LABELS[along], ylabel="energy F per sample", yscale="log")
+        left.set(xlabel=LABELS[along], ylabel="energy F per sample")
+        log_energy(left)
     else:
         left.set_axis_off()
     _curves(middle, result, "test_accuracy", along, 100)
     target = 100 * float(result.attrs["target"])
-    middle.axhline(target, color="0.5", linewidth=0.8, linestyle=":")
+    middle.axhline(target, color="0.4", linewidth=0.8, label=f"target {target:.1f} %")
     middle.set(xlabel=LABELS[along], ylabel="test accuracy, %")
-    middle.annotate(
-        f"target {target:.1f} %",
-        (1, target),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        va="bottom",
-        fontsize=8,
-        color="0.35",
-    )
     _gaps(right, result)
     for axes in (left, middle, right):
         axes.grid(alpha=0.25)

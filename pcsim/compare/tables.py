@@ -19,7 +19,8 @@ def comparison_tables(result: Result) -> list[Rows]:
         (run, field, text) for run, all_ in settings.items() for field, text in all_.items()
     )
     if rows:
-        found.append(Rows("settings that differ from the reference", ("run", "field", ""), rows))
+        columns = ("run", "field", "reference → run")
+        found.append(Rows("settings that differ", columns, rows, words=True))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Accuracy and stability margin against each swept axis."""
+"""Accuracy and stability margin against each swept axis, the others held at the best point."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import Array, View, field_name
 
 LINES = 6
+"""At most so many values of a second axis are told apart."""
 
 
 def accuracy_along_axes(view: View) -> list[Drawing]:
@@ -19,12 +20,8 @@ def accuracy_along_axes(view: View) -> list[Drawing]:
     values = view.values("accuracy")
     if values is None or not view.varied or not np.isfinite(values).any():
         return []
-    figure, lines = _panels(view, 100 * values, "test accuracy, %")
-    caption = (
-        f"Median and 5–95 % band over the replicas{_over(view)}; one line per value of {lines}."
-        if lines
-        else f"Median and 5–95 % band over the replicas{_over(view)}."
-    )
+    figure = _panels(view, 100 * values, "test accuracy, %")
+    caption = f"Test accuracy: {_how(view)}"
     return [Drawing("accuracy_along_axes", "Accuracy against each axis", caption, figure)]
 
 
@@ -33,20 +30,26 @@ def margins(view: View) -> list[Drawing]:
     values = view.values("verdict.margin")
     if values is None or not np.isfinite(values).any():
         return []
-    about = (
-        "Stability margin 1 − λ_max/2 of Euler's joint step at the final weights: 0 is the limit"
-    )
+    caption = "Stability margin 1 − λ_max/2 of Euler's joint step at the final weights, 0 is the "
     if view.varied:
-        figure, lines = _panels(view, values, "stability margin")
-        which = f"; one line per value of {lines}" if lines else ""
+        figure = _panels(view, values, "stability margin")
         for axes in figure.axes:
             axes.axhline(0, color="0.3", linewidth=0.8)
-        caption = f"{about}. Median and 5–95 % band{_over(view)}{which}."
+        caption += f"limit: {_how(view)}"
     else:
         figure = Figure(figsize=(6, 3.2), layout="constrained")
         _chips(figure.subplots(), view, values.reshape(-1))
-        caption = f"{about}. One point per replica, sorted."
+        caption += "limit: one point per replica, sorted."
     return [Drawing("margins", "Stability margin", caption, figure)]
+
+
+def _how(view: View) -> str:
+    text = "median and 5–95 % over the replicas"
+    if len(view.varied) > 1:
+        text += (
+            f", axes that are not shown held at the best point ({view.cell_name(view.best_cell())})"
+        )
+    return text + "."
 
 
 def _chips(axes: Axes, view: View, values: Array) -> None:
@@ -66,51 +69,57 @@ def _chips(axes: Axes, view: View, values: Array) -> None:
         axes.legend(frameon=False, fontsize=8)
 
 
-def _panels(view: View, values: Array, label: str) -> tuple[Figure, str]:
-    """Draw one panel per varied axis; return the axis whose values are the lines, if any."""
-    axes_names = view.varied
-    figure = Figure(figsize=(1.5 + 3.4 * len(axes_names), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(axes_names), sharey=True, squeeze=False)[0]
-    shown = set()
-    for panel, axis in zip(panels, axes_names, strict=True):
+def _panels(view: View, values: Array, label: str) -> Figure:
+    """Draw one panel per varied axis."""
+    figure = Figure(figsize=(1.5 + 3.4 * len(view.varied), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(view.varied), sharey=True, squeeze=False)[0]
+    for panel, axis in zip(panels, view.varied, strict=True):
         line_axis = _line_axis(view, axis)
-        shown |= {field_name(line_axis)} if line_axis else set()
         _lines(panel, view, values, axis, line_axis)
         panel.set_xlabel(axis if len(axis) < 30 else field_name(axis))
         panel.grid(alpha=0.25)
         if line_axis:
             panel.legend(frameon=False, fontsize=7, title=field_name(line_axis), title_fontsize=7)
     panels[0].set_ylabel(label)
-    return figure, " or ".join(sorted(shown))
+    return figure
 
 
 def _line_axis(view: View, axis: str) -> str | None:
-    """Return another axis with few values, which is told apart by lines."""
+    """Return another axis with few values, which is told apart by lines; text comes first."""
     others = [a for a in view.varied if a != axis and len(view.result[a]) <= LINES]
-    text_first = sorted(others, key=lambda a: view.result[a].dtype.kind in "iuf")
-    return text_first[0] if text_first else None
+    return min(others, key=lambda a: view.result[a].dtype.kind in "iuf", default=None)
 
 
 def _lines(panel: Axes, view: View, values: Array, axis: str, line_axis: str | None) -> None:
-    moved = np.moveaxis(values, view.swept.index(axis), 0)
-    rest = [a for a in view.swept if a != axis]
-    if line_axis:
-        moved = np.moveaxis(moved, 1 + rest.index(line_axis), 1)
-    else:
-        moved = moved[:, None]
-    rows = moved.reshape(*moved.shape[:2], -1)
     x, numeric = _places(view, axis)
-    for k in range(rows.shape[1]):
-        low, middle, high = quantiles(rows[:, k], axis=-1)
-        colour, dashes = COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)]
+    lines = range(len(view.result[line_axis])) if line_axis else range(1)
+    for k in lines:
+        rows = _slice(view, values, axis, line_axis, k)
+        low, middle, high = quantiles(rows, axis=-1)
+        colour = COLOURS[k % len(COLOURS)]
         label = view.labels(line_axis)[k] if line_axis else None
-        panel.plot(x, middle, dashes, color=colour, marker="o", markersize=3, label=label)
-        if rows.shape[2] > 1:
-            panel.fill_between(x, low, high, color=colour, alpha=0.12)
+        if numeric:
+            dashes = DASHES[k % len(DASHES)]
+            panel.plot(x, middle, dashes, color=colour, marker="o", markersize=3, label=label)
+            panel.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+        else:  # nothing lies between two words: points beside each other, no lines
+            beside = x + 0.1 * (k - (len(lines) - 1) / 2)
+            panel.plot(beside, middle, "os^Dv*"[k % 6], color=colour, markersize=4, label=label)
+            panel.vlines(beside, low, high, color=colour, linewidth=1.5)
     if not numeric:
         panel.set_xticks(x, view.labels(axis), fontsize=8)
-    elif _log(x):
+        panel.set_xlim(-0.5, len(x) - 0.5)
+    elif (x > 0).all() and x.max() > 20 * x.min():
         panel.set_xscale("log")
+
+
+def _slice(view: View, values: Array, axis: str, line_axis: str | None, k: int) -> Array:
+    """Return (axis, replica) through the best point, at value k of the line axis."""
+    index: list[int | slice] = list(view.best_cell())
+    index[view.swept.index(axis)] = slice(None)
+    if line_axis:
+        index[view.swept.index(line_axis)] = k
+    return np.asarray(values[tuple(index)])
 
 
 def _places(view: View, axis: str) -> tuple[Array, bool]:
@@ -118,11 +127,3 @@ def _places(view: View, axis: str) -> tuple[Array, bool]:
     if labels.dtype.kind in "iuf" and "+" not in axis:
         return labels.astype(float), True
     return np.arange(len(labels), dtype=float), False
-
-
-def _log(x: Array) -> bool:
-    return bool((x > 0).all() and x.max() > 20 * x.min())
-
-
-def _over(view: View) -> str:
-    return " and the other axes" if len(view.varied) > 1 else ""

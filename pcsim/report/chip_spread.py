@@ -44,7 +44,7 @@ def chip_spread(view: View) -> list[Drawing]:
     axes = figure.subplots()
     _bars(axes, list(groups.values()))
     axes.set_yticks(range(len(groups)), list(groups), fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel(label)
     axes.grid(alpha=0.25, axis="x")
     return [Drawing("chip_spread", TITLE, caption, figure)]

@@ -6,6 +6,7 @@ import base64
 import io
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,9 @@ class Drawing:
     caption: str
     figure: Figure
 
+    @cached_property
     def svg(self) -> bytes:
-        """Return the figure as SVG, text drawn as paths."""
+        """The figure as SVG, text drawn as paths."""
         buffer = io.BytesIO()
         # The same store gives the same bytes: no date, and names that do not depend on chance.
         with matplotlib.rc_context({"svg.hashsalt": "pcsim"}):
@@ -38,14 +40,14 @@ class Drawing:
 
     def data_uri(self) -> str:
         """Return the SVG as it can stand in `<img src>`."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg()).decode('ascii')}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode('ascii')}"
 
-    def save(self, folder: Path) -> list[Path]:
+    def save(self, folder: Path, prefix: str = "") -> list[Path]:
         """Write SVG and PDF."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            svg, pdf = folder / f"{self.name}.svg", folder / f"{self.name}.pdf"
-            svg.write_bytes(self.svg())
+            svg, pdf = (folder / f"{prefix}{self.name}.{kind}" for kind in ("svg", "pdf"))
+            svg.write_bytes(self.svg)
             self.figure.savefig(pdf, metadata={"CreationDate": None})
         except OSError as error:
             raise StoreError(f"{folder}: figures cannot be written ({error.strerror})") from None

@@ -46,7 +46,7 @@ def provenance_rows(view: View) -> Rows:
         for name, value in sorted(view.result.attrs.items())
         if name not in HIDDEN
     ]
-    return Rows("Provenance", ("", ""), (("file", view.source), *rows))
+    return Rows("Provenance", ("", ""), (("file", view.source), *rows), words=True)
 
 
 def commands(view: View) -> list[str]:

@@ -13,6 +13,9 @@ from pcsim.report.drawing import Drawing
 from pcsim.report.origin import Listing
 from pcsim.rows import Rows
 
+WIDE = 6.6
+"""Figures of more inches than this take the whole width of the page."""
+
 
 @dataclass(frozen=True, eq=False)
 class Section:
@@ -20,11 +23,14 @@ class Section:
 
     title: str
     words: str
+    headline: str = ""
     drawings: Sequence[Drawing] = ()
     tables: Sequence[Rows] = ()
     listings: Sequence[Listing] = ()
     """Configurations."""
     provenance: Rows | None = None
+    contents: Rows | None = None
+    """Every variable of the store."""
     commands: Sequence[str] = ()
 
 
@@ -61,7 +67,10 @@ def _section(section: Section, identity: str, *, first: bool) -> str:
     parts = [
         f'<h2 id="{identity}"{" class=first" if first else ""}>{escape(section.title)}</h2>',
         f'<p class="kind">{escape(section.words)}</p>',
+        f"<p><strong>{escape(section.headline)}</strong></p>" if section.headline else "",
+        '<div class="figures">',
         *(_figure(drawing) for drawing in section.drawings),
+        "</div>",
         *(_table(table) for table in section.tables),
     ]
     if section.listings:
@@ -71,27 +80,29 @@ def _section(section: Section, identity: str, *, first: bool) -> str:
         steps = escape("\n".join(section.commands))
         parts.append(f"<h3>How to reproduce</h3>\n<pre>{steps}</pre>")
     if section.provenance:
-        parts.append(_table(section.provenance, words=True))
+        parts.append(_table(section.provenance))
+    if section.contents:
+        parts.append(_table(section.contents))
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
 def _figure(drawing: Drawing) -> str:
     alt = escape(f"{drawing.title}. {drawing.caption}", quote=True)
+    wide = " class=wide" if drawing.figure.get_figwidth() > WIDE else ""
     return (
-        f"<h3>{escape(drawing.title)}</h3>\n<figure>\n"
+        f"<figure{wide}>\n<h3>{escape(drawing.title)}</h3>\n"
         f'<img src="{drawing.data_uri()}" alt="{alt}">\n'
         f"<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
     )
 
 
-def _table(table: Rows, *, words: bool = False) -> str:
-    words = words or "meaning" in table.columns or "reason" in table.columns
+def _table(table: Rows) -> str:
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
     )
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    shape = ' class="words"' if words else ""
+    shape = ' class="words"' if table.words else ""
     title = table.title[:1].upper() + table.title[1:]
     header = f"<thead><tr>{head}</tr></thead>" if any(table.columns) else ""
     return (
@@ -101,4 +112,5 @@ def _table(table: Rows, *, words: bool = False) -> str:
 
 
 def _listing(listing: Listing) -> str:
-    return f"<p>{escape(listing.title)}</p>\n<pre class=columns>{escape(listing.text)}</pre>"
+    title, text = escape(listing.title), escape(listing.text)
+    return f"<p class=file>{title}</p>\n<pre class=columns>{text}</pre>"

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pcsim.plots import COLOURS, DASHES
+from pcsim.plots import COLOURS, DASHES, log_energy
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import RUNNING, Array, Cell, View
 
@@ -70,10 +70,8 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
             _band(panels[1], _positions(view, axis, cells[0]), rows, node, f"node {node}")
         panels[1].set_ylabel("energy by node, median")
     for panel in panels:
-        drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in panel.lines])
-        drawn = drawn[np.isfinite(drawn)]
-        if quantity.log and len(drawn) and drawn.min() > 0:
-            panel.set_yscale("log")
+        if quantity.log:
+            log_energy(panel)
         panel.set_xlabel(LABELS.get(axis, axis))
         panel.grid(alpha=0.25)
         if len(panel.lines) > 1 or view.varied:
@@ -113,11 +111,21 @@ def thin(rows: Array) -> Array:
 
 
 def _few(view: View, total: Array) -> list[Cell]:
-    """Return the cells to show: evenly spaced among those that have numbers."""
+    """Return the cells to show: all if they are few, else along the longest axis at its best."""
     known = [cell for cell in view.cells() if np.isfinite(total[cell]).any()]
     if len(known) <= LINES:
         return known
-    return [known[k] for k in np.linspace(0, len(known) - 1, LINES).round().astype(int)]
+    best, lengths = view.best_cell(), [len(view.result[axis]) for axis in view.swept]
+    numeric = [view.result[axis].dtype.kind in "iuf" for axis in view.swept]
+    along = max(range(len(best)), key=lambda k: (numeric[k], lengths[k]))
+    line = [cell for cell in known if _without(cell, along) == _without(best, along)]
+    line = line or known
+    chosen = np.linspace(0, len(line) - 1, min(LINES, len(line))).round().astype(int)
+    return [line[k] for k in chosen]
+
+
+def _without(cell: Cell, axis: int) -> Cell:
+    return cell[:axis] + cell[axis + 1 :]
 
 
 def _positions(view: View, axis: str, cell: Cell) -> Array:

@@ -25,7 +25,9 @@ def comparison_drawing(view: View) -> list[Drawing]:
     """Draw a stored comparison."""
     if view.kind != "comparison":
         return []
-    return [Drawing("comparison", "Side by side", CAPTION, comparison_figure(view.result))]
+    return [
+        Drawing("comparison", "Energy, accuracy and gap", CAPTION, comparison_figure(view.result))
+    ]
 
 
 def side_by_side(views: Sequence[View]) -> Section | None:
@@ -44,6 +46,9 @@ def side_by_side(views: Sequence[View]) -> Section | None:
     words = f"Against {runs[0].name}, the first run."
     if unlike:
         words += " These runs are not like with like, so their means are compared."
-    drawing = Drawing("side_by_side", "Side by side", CAPTION, comparison_figure(result))
+    drawing = Drawing(
+        "side_by_side", "Energy, accuracy and gap", CAPTION, comparison_figure(result)
+    )
     tables = comparison_tables(result)
-    return Section("Side by side", " ".join([words, *left_out]), [drawing], tables)
+    words = " ".join([words, *left_out])
+    return Section("Side by side", words, drawings=[drawing], tables=tables)

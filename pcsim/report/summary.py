@@ -24,9 +24,30 @@ VERDICT = {
 def tables(view: View) -> list[Rows]:
     """Return every table for which the store has what it needs."""
     if view.kind == "comparison":
-        return [*comparison_tables(view.result), _contents(view)]
-    found = [_points(view), _outcomes(view), _verdict(view), _failures(view), _contents(view)]
+        return comparison_tables(view.result)
+    found = [_points(view), _outcomes(view), _verdict(view), _failures(view)]
     return [table for table in found if table and table.rows]
+
+
+def headline(view: View) -> str:
+    """Return the numbers one wants first, as a sentence; empty if there are none."""
+    words = []
+    accuracy, outcome = view.values("accuracy"), view.outcomes()
+    if view.kind == "comparison":
+        return ""
+    if outcome is not None:
+        judged = outcome[outcome != ""]
+        words.append(f"{(judged == 'converged').sum()} of {judged.size} replicas converged")
+    if accuracy is not None and np.isfinite(accuracy).any():
+        known = 100 * accuracy[np.isfinite(accuracy)]
+        if view.varied:
+            words.append(f"test accuracy from {known.min():.2f} to {known.max():.2f} %")
+        elif known.size > 1:
+            words.append(f"test accuracy {known.mean():.2f} ± {known.std(ddof=1):.2f} % (SD)")
+        else:
+            words.append(f"test accuracy {known[0]:.2f} %")
+    text = "; ".join(words)
+    return text[:1].upper() + text[1:] + "." if text else ""
 
 
 def _points(view: View) -> Rows | None:
@@ -104,10 +125,12 @@ def _failures(view: View) -> Rows | None:
         for c in bad[:POINTS]
     )
     more = f"{len(bad) - POINTS} more are not shown" if len(bad) > POINTS else ""
-    return Rows("Points that did not end well", ("point", "status", "reason"), rows, more)
+    return Rows(
+        "Points that did not end well", ("point", "status", "reason"), rows, more, words=True
+    )
 
 
-def _contents(view: View) -> Rows:
+def contents(view: View) -> Rows:
     """Return all variables with their axes, so that nothing in the store stays unseen."""
     rows = []
     for name, variable in view.result.variables.items():
@@ -117,4 +140,5 @@ def _contents(view: View) -> Rows:
         about = str(variable.attrs.get("long_name", ""))
         units = str(variable.attrs.get("units", ""))
         rows.append((name, axes or "one value", units if units != "1" else "", about))
-    return Rows("What the store holds", ("variable", "axes", "unit", "meaning"), tuple(rows))
+    columns = ("variable", "axes", "unit", "meaning")
+    return Rows("What the store holds", columns, tuple(rows), words=True)

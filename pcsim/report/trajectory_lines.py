@@ -9,7 +9,7 @@ from pcsim.plots import COLOURS, DASHES
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import View
 
-PANELS, RECORDS = 6, 400
+PANELS, RECORDS = 6, 150
 
 
 def trajectory_lines(view: View) -> list[Drawing]:

@@ -91,6 +91,20 @@ class View:
             if axis in self.varied
         )
 
+    def best_cell(self) -> Cell:
+        """Return the cell of highest mean accuracy, through which slices are laid; else the first.
+
+        What is varied over two or more axes is shown along one of them with the others held here.
+        """
+        accuracy = self.values("accuracy")
+        if accuracy is None or not np.isfinite(accuracy).any():
+            return (0,) * len(self.swept)
+        known = np.isfinite(accuracy)
+        count = known.sum(-1)
+        mean = np.where(known, accuracy, 0).sum(-1) / np.maximum(count, 1)
+        best = np.argmax(np.where(count > 0, mean, -np.inf))
+        return tuple(int(k) for k in np.unravel_index(best, mean.shape)) if self.swept else ()
+
     def values(self, name: str) -> Array | None:
         """Return a variable as (swept …, population, others …), or None if it is not there."""
         variable = self.result.variables.get(name)

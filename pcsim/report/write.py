@@ -9,14 +9,13 @@ from pathlib import Path
 from pcsim.errors import StoreError
 from pcsim.report.along_axes import accuracy_along_axes, margins
 from pcsim.report.chip_spread import chip_spread
-from pcsim.report.drawing import Drawing
 from pcsim.report.origin import commands, configurations, provenance_rows
 from pcsim.report.page import Section, page, slug
 from pcsim.report.phase_diagram import phase_diagrams
 from pcsim.report.read import views
 from pcsim.report.running_curves import running_curves
 from pcsim.report.side_by_side import comparison_drawing, side_by_side
-from pcsim.report.summary import tables
+from pcsim.report.summary import contents, headline, tables
 from pcsim.report.trajectory_lines import trajectory_lines
 from pcsim.report.view import View
 
@@ -70,9 +69,10 @@ def report(
         for one in sections:
             prefix = f"{slug(one.title)}_" if len(sections) > 1 else ""
             for drawing in one.drawings:
-                named = Drawing(f"{prefix}{drawing.name}", drawing.title, "", drawing.figure)
-                named.save(figures)
-    heading = title or ", ".join(view.name for view in seen[:4]) + ("…" if len(seen) > 4 else "")
+                drawing.save(figures, prefix)
+    heading = title or "Report: " + ", ".join(view.name for view in seen[:4]) + (
+        "…" if len(seen) > 4 else ""
+    )
     words = "1 store" if len(seen) == 1 else f"{len(seen)} stores"
     text = page(heading, f"pcsim report of {words}.", sections, metadata.version("pcsim"))
     try:
@@ -101,9 +101,11 @@ def section(view: View) -> Section:
     return Section(
         view.name,
         "; ".join(words) + ".",
-        [drawing for draw in FIGURES for drawing in draw(view)],
-        tables(view),
-        configurations(view),
-        provenance_rows(view),
-        commands(view),
+        headline(view),
+        drawings=[drawing for draw in FIGURES for drawing in draw(view)],
+        tables=tables(view),
+        listings=configurations(view),
+        provenance=provenance_rows(view),
+        contents=contents(view),
+        commands=commands(view),
     )
