@@ -23,7 +23,7 @@ def compare(
     confidence: float = 0.95,
     unpaired: bool = False,
     at: Mapping[str, float] | None = None,
-    out: Path | None = None,
+    out: Path | str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
 ) -> Result:
@@ -44,14 +44,15 @@ def compare(
         raise ConfigError(f"compare: confidence must be between 0 and 1, got {confidence}")
     if target is not None and not 0 < target <= 1:
         raise ConfigError(f"compare: target must be a fraction between 0 and 1, got {target}")
-    if out:
-        check_target(out, overwrite)
-    contenders = gather(runs, at or {}, out.parent if out else None, report)
+    path = Path(out) if out else None
+    if path:
+        check_target(path, overwrite)
+    contenders = gather(runs, at or {}, path.parent if path else None, report)
     if not unpaired:
         require_like(contenders)
     result = contrast(
         contenders, target=target, confidence=confidence, unpaired=unpaired, origin=provenance()
     )
-    if out:
-        store.save(result, out, overwrite=overwrite)
+    if path:
+        store.save(result, path, overwrite=overwrite)
     return result

@@ -40,9 +40,9 @@ KINDS = {
 
 def report(
     stores: Path | str | Sequence[Path | str],
-    out: Path | None = None,
+    out: Path | str | None = None,
     *,
-    figures: Path | None = None,
+    figures: Path | str | None = None,
     title: str | None = None,
 ) -> Path:
     """Write the report of one or several stores; return its path.
@@ -60,7 +60,7 @@ def report(
         raise StoreError("report: give at least one store")
     paths = [Path(one) for one in given]
     seen = views(paths)
-    target = out or paths[0].with_suffix(".html")
+    target = Path(out) if out else paths[0].with_suffix(".html")
     sections = [section(view) for view in seen]
     together = side_by_side(seen)
     if together:
@@ -69,7 +69,7 @@ def report(
         for one in sections:
             prefix = f"{slug(one.title)}_" if len(sections) > 1 else ""
             for drawing in one.drawings:
-                drawing.save(figures, prefix)
+                drawing.save(Path(figures), prefix)
     heading = title or "Report: " + ", ".join(view.name for view in seen[:4]) + (
         "…" if len(seen) > 4 else ""
     )

@@ -31,9 +31,8 @@ def test_the_parts_of_axes(view: View) -> None:
     assert view.best_cell()[:2] == (0, 0)
     converged = view.converged()
     assert converged is not None
-    np.testing.assert_array_equal(
-        converged[0], report_stores.NOISE[:, None] < 0.15 * (report_stores.BITS >= 4)
-    )
+    quiet, fine = report_stores.NOISE < 0.15, report_stores.BITS >= 4
+    np.testing.assert_array_equal(converged[0], quiet[:, None] & fine)
     assert np.isnan(converged[2]).all()  # BP is not judged
 
 
