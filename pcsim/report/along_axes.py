@@ -21,7 +21,7 @@ def accuracy_along_axes(view: View) -> list[Drawing]:
     if values is None or not view.varied or not np.isfinite(values).any():
         return []
     figure = _panels(view, 100 * values, "test accuracy, %")
-    caption = f"Test accuracy: {_how(view)}"
+    caption = f"Test accuracy: {_how(view, values)}"
     return [Drawing("accuracy_along_axes", "Accuracy against each axis", caption, figure)]
 
 
@@ -35,7 +35,7 @@ def margins(view: View) -> list[Drawing]:
         figure = _panels(view, values, "stability margin")
         for axes in figure.axes:
             axes.axhline(0, color="0.3", linewidth=0.8)
-        caption += f"limit: {_how(view)}"
+        caption += f"limit: {_how(view, values)}"
     else:
         figure = Figure(figsize=(6, 3.2), layout="constrained")
         _chips(figure.subplots(), view, values.reshape(-1))
@@ -43,12 +43,11 @@ def margins(view: View) -> list[Drawing]:
     return [Drawing("margins", "Stability margin", caption, figure)]
 
 
-def _how(view: View) -> str:
+def _how(view: View, values: Array) -> str:
     text = "median and 5–95 % over the replicas"
     if len(view.varied) > 1:
-        text += (
-            f", axes that are not shown held at the best point ({view.cell_name(view.best_cell())})"
-        )
+        best = view.cell_name(view.best_cell(values))
+        text += f", axes that are not shown held at the best point ({best})"
     return text + "."
 
 
@@ -96,6 +95,8 @@ def _lines(panel: Axes, view: View, values: Array, axis: str, line_axis: str | N
     for k in lines:
         rows = _slice(view, values, axis, line_axis, k)
         low, middle, high = quantiles(rows, axis=-1)
+        if not np.isfinite(middle).any():
+            continue
         colour = COLOURS[k % len(COLOURS)]
         label = view.labels(line_axis)[k] if line_axis else None
         if numeric:
@@ -115,7 +116,7 @@ def _lines(panel: Axes, view: View, values: Array, axis: str, line_axis: str | N
 
 def _slice(view: View, values: Array, axis: str, line_axis: str | None, k: int) -> Array:
     """Return (axis, replica) through the best point, at value k of the line axis."""
-    index: list[int | slice] = list(view.best_cell())
+    index: list[int | slice] = list(view.best_cell(values))
     index[view.swept.index(axis)] = slice(None)
     if line_axis:
         index[view.swept.index(line_axis)] = k

@@ -32,6 +32,7 @@ def phase_diagrams(view: View) -> list[Drawing]:
     if not rows:
         return []
     facets = _facets(view, plane)
+    hidden, facets = len(facets) - PANELS, facets[:PANELS]
     width, height = 1.6 + 3.2 * len(facets), 0.4 + 3.0 * len(rows)
     figure = Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(len(rows), len(facets), squeeze=False)
@@ -51,6 +52,8 @@ def phase_diagrams(view: View) -> list[Drawing]:
     if converged is not None:
         caption += " The line encloses the points where at least half of the replicas converged."
     caption += " Hatched: no number."
+    if hidden > 0:
+        caption += f" {hidden} more combinations of the other axes are not shown."
     return [Drawing("phase_diagram", "Phase diagram", caption, figure)]
 
 
@@ -84,7 +87,7 @@ def _facets(view: View, plane: tuple[str, str]) -> list[tuple[str, tuple[int | s
             if isinstance(k, int) and axis in view.varied
         ]
         found.append((", ".join(words), index))
-    return found[:PANELS]
+    return found
 
 
 def _oriented(view: View, plane: tuple[str, str], grid: Array) -> Array:

@@ -11,7 +11,7 @@ from pcsim.errors import StoreError
 from pcsim.report.view import View
 from pcsim.store import Result
 
-SWEEP = "sweep.json"
+SWEEP, MERGED = "sweep.json", "sweep.h5"
 TRAJECTORIES = ".trajectories.h5"
 
 
@@ -33,9 +33,10 @@ def views(paths: Sequence[Path]) -> list[View]:
 def _view(path: Path) -> View:
     if path.is_dir():
         return View(path.stem, str(path), _sweep(path))
+    name = path.parent.stem if path.name == MERGED else path.stem
     beside = path.with_suffix(TRAJECTORIES)
     recorded = store.load(beside, partial=True) if beside.exists() else None
-    return View(path.stem, str(path), store.load(path), recorded)
+    return View(name, str(path), store.load(path), recorded)
 
 
 def _sweep(folder: Path) -> Result:

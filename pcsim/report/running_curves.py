@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from pcsim.plots import COLOURS, DASHES, log_energy
 from pcsim.report.drawing import Drawing, quantiles
@@ -25,15 +26,17 @@ class Quantity:
     name: str
     title: str
     label: str
-    unit: float
-    log: bool
+    unit: float = 1
+    log: bool = False
+    single: bool = False
+    """Of single runs only."""
 
 
 QUANTITIES = (
-    Quantity("train_energy", "Energy in training", "energy F per sample", 1, True),
-    Quantity("energy", "Energy", "energy F per sample", 1, True),
-    Quantity("test_accuracy", "Accuracy in training", "test accuracy, %", 100, False),
-    Quantity("weight_change", "Movement of the weights", "|θ − θ(0)| / |θ(0)|", 1, False),
+    Quantity("train_energy", "Energy in training", "energy F per sample", log=True),
+    Quantity("energy", "Energy", "energy F per sample", log=True),
+    Quantity("test_accuracy", "Accuracy in training", "test accuracy, %", 100),
+    Quantity("weight_change", "Movement of the weights", "|θ − θ(0)| / |θ(0)|", single=True),
 )
 
 
@@ -47,7 +50,9 @@ def running_curves(view: View) -> list[Drawing]:
         quantity = next((q for q in QUANTITIES if q.name == plain), None)
         axis = next((d for d in view.result.variables[name].dims if d in RUNNING), None)
         values = view.values(name)
-        if quantity and axis and values is not None and values.shape[-1]:
+        if quantity and quantity.single and view.varied:
+            continue
+        if quantity and axis and values is not None and np.isfinite(values).any():
             drawings.append(_draw(view, name, quantity, axis, quantity.unit * values))
     order = [quantity.title for quantity in QUANTITIES]
     return sorted(drawings, key=lambda drawing: order.index(drawing.title))
@@ -60,9 +65,11 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
     layers = has_nodes and len(cells) == 1
     figure = Figure(figsize=(9 if layers else 6, 3.6), layout="constrained")
     panels: list[Axes] = list(figure.subplots(1, 2 if layers else 1, squeeze=False)[0])
+    told_apart = [a for k, a in enumerate(view.swept) if len({cell[k] for cell in cells}) > 1]
     for k, cell in enumerate(cells):
         x, rows = _positions(view, axis, cell), total[cell]
-        _band(panels[0], x, rows, k, view.cell_name(cell) or "median", with_band=len(rows) > 1)
+        label = view.cell_name(cell, told_apart) or "median"
+        _band(panels[0], x, rows, k, label, with_band=len(rows) > 1)
     panels[0].set_ylabel(quantity.label)
     if layers:
         for node in range(values.shape[-1]):
@@ -72,11 +79,17 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
     for panel in panels:
         if quantity.log:
             log_energy(panel)
+            _cut_divergence(panel)
         panel.set_xlabel(LABELS.get(axis, axis))
+        if axis in ("epoch", "step"):
+            panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.25)
         if len(panel.lines) > 1 or view.varied:
             panel.legend(frameon=False, fontsize=8)
     caption = _caption(view, total.shape[len(view.swept)], len(cells))
+    held = [a for a in view.varied if a not in told_apart]
+    if held and cells:
+        caption += f" Here: {view.cell_name(cells[0], held)}."
     if layers:
         caption += " Node 0 is the label or datum, the last one the input."
     return Drawing(name.replace("@", "_"), quantity.title, caption, figure)
@@ -92,6 +105,17 @@ def _band(
     panel.plot(x, middle, dashes, color=colour, label=label, marker=marker)
     if with_band:
         panel.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _cut_divergence(panel: Axes) -> None:
+    """Keep an energy that explodes from hiding the others: the axis ends at 100 times the start."""
+    curves = [np.asarray(line.get_ydata(), dtype=float) for line in panel.lines]
+    known = [curve[np.isfinite(curve)] for curve in curves if np.isfinite(curve).any()]
+    lowest = min((curve.min() for curve in known), default=0.0)
+    top = 100 * min((curve[0] for curve in known), default=0.0)
+    if lowest > 0 and panel.get_ylim()[1] > top:
+        panel.set_ylim(0.7 * lowest, top)
+        panel.set_title("what leaves at the top explodes", fontsize=8)
 
 
 def _caption(view: View, replicas: int, shown: int) -> str:
@@ -115,7 +139,7 @@ def _few(view: View, total: Array) -> list[Cell]:
     known = [cell for cell in view.cells() if np.isfinite(total[cell]).any()]
     if len(known) <= LINES:
         return known
-    best, lengths = view.best_cell(), [len(view.result[axis]) for axis in view.swept]
+    best, lengths = view.best_cell(total), [len(view.result[axis]) for axis in view.swept]
     numeric = [view.result[axis].dtype.kind in "iuf" for axis in view.swept]
     along = max(range(len(best)), key=lambda k: (numeric[k], lengths[k]))
     line = [cell for cell in known if _without(cell, along) == _without(best, along)]

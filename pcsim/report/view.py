@@ -11,7 +11,7 @@ Every axis of a result plays one of four parts:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -83,27 +83,31 @@ class View:
         """Go through all combinations of swept values."""
         return product(*(range(len(self.result[axis])) for axis in self.swept))
 
-    def cell_name(self, cell: Cell) -> str:
-        """Return the values that make a cell, of the axes that vary."""
+    def cell_name(self, cell: Cell, axes: Collection[str] | None = None) -> str:
+        """Return the values that make a cell, of these axes (default: of all that vary)."""
+        wanted = self.varied if axes is None else axes
         return ", ".join(
             f"{field_name(axis)} {self.labels(axis)[k]}"
             for axis, k in zip(self.swept, cell, strict=True)
-            if axis in self.varied
+            if axis in wanted
         )
 
-    def best_cell(self) -> Cell:
+    def best_cell(self, shown: Array | None = None) -> Cell:
         """Return the cell of highest mean accuracy, through which slices are laid; else the first.
 
         What is varied over two or more axes is shown along one of them with the others held here.
+        Only cells with a finite number in `shown` (swept …, population, …) can be chosen.
         """
-        accuracy = self.values("accuracy")
-        if accuracy is None or not np.isfinite(accuracy).any():
-            return (0,) * len(self.swept)
+        accuracy, depth = self.values("accuracy"), len(self.swept)
+        if accuracy is None or not depth:
+            return (0,) * depth
         known = np.isfinite(accuracy)
-        count = known.sum(-1)
-        mean = np.where(known, accuracy, 0).sum(-1) / np.maximum(count, 1)
-        best = np.argmax(np.where(count > 0, mean, -np.inf))
-        return tuple(int(k) for k in np.unravel_index(best, mean.shape)) if self.swept else ()
+        mean = np.where(known, accuracy, 0).sum(-1) / np.maximum(known.sum(-1), 1)
+        usable = known.any(-1)
+        if shown is not None:
+            usable &= np.isfinite(shown).any(axis=tuple(range(depth, shown.ndim)))
+        best = np.argmax(np.where(usable, mean, -np.inf))
+        return tuple(int(k) for k in np.unravel_index(best, mean.shape))
 
     def values(self, name: str) -> Array | None:
         """Return a variable as (swept …, population, others …), or None if it is not there."""

@@ -101,6 +101,15 @@ def test_energy_band_holds_ninety_per_cent_of_the_chips(view: View) -> None:
         assert limits.max() == pytest.approx(high.max())
 
 
+def test_a_chip_that_explodes_does_not_hide_the_others() -> None:
+    energy = np.exp(-np.linspace(0, 3, 50)) * np.ones((2, 1))
+    energy[1] = np.exp(np.linspace(0, 60, 50))
+    variable = Variable(("hardware.noise", "seed", "step"), energy[:, None])
+    view = View("run", "", Result({"energy": variable}, {"hardware.noise": np.array([0.0, 1.0])}))
+    (drawing,) = running_curves(view)
+    assert drawing.figure.axes[0].get_ylim()[1] == pytest.approx(100)
+
+
 def test_long_curves_are_thinned_by_means() -> None:
     rows = np.arange(3 * 1000.0).reshape(3, 1000)
     short = thin(rows)

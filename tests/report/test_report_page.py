@@ -67,7 +67,7 @@ def settings(rule: str = "ipc") -> config.Config:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stores")
+    folder = tmp_path_factory.mktemp("stores") / "out"
     for rule in ("ipc", "bp"):
         pcsim.run(settings(rule), folder / f"{rule}.h5")
     return folder
@@ -113,9 +113,8 @@ def test_the_printed_configuration_makes_the_same_run(folder: Path, tmp_path: Pa
     assert config.parse(tomllib.loads(text)) == settings("ipc")
     assert "pcsim run ipc.toml" in found.text
     again = pcsim.report(folder / "ipc.h5", tmp_path / "two.html")
-    assert (
-        again.read_bytes() == (tmp_path / "one.html").read_bytes()
-    )  # the same store, the same bytes
+    # The same store gives the same bytes.
+    assert again.read_bytes() == (tmp_path / "one.html").read_bytes()
 
 
 def test_toml_of_awkward_names_and_values() -> None:
@@ -130,6 +129,16 @@ def test_toml_of_awkward_names_and_values() -> None:
     }
     back = tomllib.loads(toml_text(data))
     assert back == {k: v for k, v in data.items() if v is not None}
+
+
+@pytest.mark.parametrize("page", ["compare.md", "report.md"])
+def test_the_examples_of_the_documentation(
+    page: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(code, page, "exec"), {})
 
 
 def test_a_folder_of_results_and_a_stored_comparison(folder: Path, tmp_path: Path) -> None:
