@@ -162,7 +162,10 @@ def _energy_curve(
     steps = np.round(result["time"] / rate.dt) + 1
     if rate.automatic or not np.isfinite(rate.batches):
         return Curve(total, _for_seeds(rate.after_steps(steps), len(total)))
-    # As in a discrete training: the mean over each epoch.
+    # As in a discrete training: at the end of each presentation, mean over each epoch.
+    at_end = steps % rate.steps == 0
+    if at_end.any():
+        total, steps = total[:, at_end], steps[at_end]
     epoch = np.ceil(steps / (rate.batches * rate.steps)).astype(int)
     epochs = np.unique(epoch)
     means = np.stack([total[:, epoch == one].mean(1) for one in epochs], 1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pcsim
-from pcsim import config, store
+from pcsim import config, datasets, store
 from pcsim.errors import ConfigError
 from pcsim.store import Result
 
@@ -48,17 +48,17 @@ def test_zil_is_bp(ipc: Result) -> None:
     assert np.abs(found["gap"][2]).max() > 0
 
 
-@pytest.mark.parametrize("automatic", [False, True])
-def test_continuous_euler_is_discrete_ipc(automatic: bool, ipc: Result) -> None:
+@pytest.mark.parametrize(("automatic", "every"), [(False, 1), (False, 4), (True, 1)])
+def test_continuous_euler_is_discrete_ipc(automatic: bool, every: int, ipc: Result) -> None:
     more: dict[str, Any] = {}
     if automatic:
         more = {
             "learning": {"batch": 0, "alpha": 2e-4},
             "convergence": {"max_steps": 60},
-            "record": {"every": 1},
+            "record": {"every": every},
         }
     else:
-        more = {"record": {"every": 4}}  # the end of every presentation
+        more = {"record": {"every": every}}  # 4: the end of every presentation
     run = {"seeds": [0, 1, 2], "dtype": "float64", "automatic": automatic}
     discrete = pcsim.run(settings(run=run, **more)) if automatic else ipc
     flowing = pcsim.run(settings(run=run | {"backend": "continuous"}, **more))
@@ -141,3 +141,13 @@ def test_the_stored_comparison(tmp_path: Path, ipc: Result) -> None:
     np.testing.assert_array_equal(found["accuracy"][0], ipc["accuracy"])
     with pytest.raises(ConfigError, match="at least two"):
         pcsim.compare(paths[:1])
+
+
+def test_stored_predictions_are_those_of_the_stored_accuracy(ipc: Result) -> None:
+    labels = datasets.load("digits").y_test
+    np.testing.assert_array_equal((ipc["predictions"] == labels).mean(-1), ipc["accuracy"])
+    without = pcsim.run(settings(record={"predictions": False}))
+    assert "predictions" not in without.variables
+    found = pcsim.compare({"with": ipc, "without": without})
+    assert np.isnan(found["prediction_agreement"][1]).all()
+    assert (found["weight_distance"][1] == 0).all()
