@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 
 from pcsim.compare.contender import Array, Contender
-from pcsim.compare.likeness import same_seeds
 from pcsim.kernels.parameters import initial_parameters
 
 ABOUT = {
@@ -29,25 +28,23 @@ ABOUT = {
 def agreement(reference: Contender, other: Contender) -> dict[str, Array]:
     """Return each measure for the seeds of `other`; NaN where it cannot be had."""
     found = {name: np.full(len(other.seeds), np.nan) for name in ABOUT}
+    network, data = _agree(reference, other, "network."), _agree(reference, other, "data.name")
     for row, seed in enumerate(other.seeds):
-        if seed not in same_seeds(reference, other):
+        mates = np.flatnonzero(reference.seeds == seed)
+        if not len(mates):
             continue
-        mate = int(np.flatnonzero(reference.seeds == seed)[0])
-        a, r = _row(reference.parameters, mate), _row(other.parameters, row)
-        if (
-            a is not None
-            and r is not None
-            and a.shape == r.shape
-            and _same_network(reference, other)
-        ):
-            found["weight_distance"][row] = np.linalg.norm(r - a) / np.linalg.norm(a)
-            found["weight_cosine"][row] = _cosine(a, r)
+        theta, theta_r = _row(other.parameters, row), _row(reference.parameters, mates[0])
+        if network and theta is not None and theta_r is not None and theta.shape == theta_r.shape:
+            size = np.linalg.norm(theta_r)
+            found["weight_distance"][row] = np.linalg.norm(theta - theta_r) / size
+            found["weight_cosine"][row] = _cosine(theta, theta_r)
             start = _start(reference, int(seed))
-            if start is not None and _same_start(reference, other):
-                found["change_cosine"][row] = _cosine(a - start, r - start)
-        p, q = _row(reference.predictions, mate), _row(other.predictions, row)
-        if p is not None and q is not None and p.shape == q.shape and _same_data(reference, other):
-            found["prediction_agreement"][row] = np.mean(p == q)
+            if start is not None and other.config is not None:
+                found["change_cosine"][row] = _cosine(theta - start, theta_r - start)
+        classes, classes_r = _row(other.predictions, row), _row(reference.predictions, mates[0])
+        known = classes is not None and classes_r is not None and classes.shape == classes_r.shape
+        if data and known:
+            found["prediction_agreement"][row] = np.mean(np.equal(classes, classes_r))
     return found
 
 
@@ -72,19 +69,8 @@ def _start(contender: Contender, seed: int) -> Array | None:
     return initial_parameters(network, [seed], dtype).flat[0].double().numpy()
 
 
-def _same_network(reference: Contender, other: Contender) -> bool:
-    return _agree(reference, other, "network.")
-
-
-def _same_data(reference: Contender, other: Contender) -> bool:
-    return _agree(reference, other, "data.name")
-
-
-def _same_start(reference: Contender, other: Contender) -> bool:
-    return reference.config is not None and other.config is not None
-
-
 def _agree(reference: Contender, other: Contender, prefix: str) -> bool:
+    """Whether both know something under this name, and the same."""
     shared = reference.fields.keys() & other.fields.keys()
     named = [field for field in shared if field.startswith(prefix)]
     return bool(named) and all(reference.fields[f] == other.fields[f] for f in named)

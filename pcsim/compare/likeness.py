@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pcsim.compare.contender import Contender
 from pcsim.errors import ConfigError
 
@@ -71,11 +69,6 @@ def settings_that_differ(reference: Contender, other: Contender) -> dict[str, st
         for field in sorted(shared)
         if reference.fields[field] != other.fields[field] and not field.startswith("record.")
     }
-
-
-def same_seeds(reference: Contender, other: Contender) -> np.ndarray:
-    """Return the seeds that both have."""
-    return np.intersect1d(reference.seeds, other.seeds)
 
 
 def _show(value: Any) -> str:
