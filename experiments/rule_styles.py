@@ -1,4 +1,4 @@
-"""One colour, dash and marker per learning rule, the same in every figure of the paper's studies."""
+"""One colour, dash and marker per learning rule, the same in all figures of the paper's studies."""
 
 from __future__ import annotations
 
