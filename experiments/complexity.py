@@ -198,7 +198,7 @@ def main(out: Path, scale: str) -> None:
         "sketch_rule": np.array(list(sketches)),
     }
     found = judge(setting, measured, sketches)
-    run.publish(variables, coords, found, tables, draw, T=setting.T)
+    run.publish(variables, coords, found, tables, {"": draw}, T=setting.T)
 
 
 def tables(result: Result) -> Sequence[Table]:

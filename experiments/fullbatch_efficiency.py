@@ -66,7 +66,7 @@ class Setting(Frozen):
 
 
 SCALES = {
-    "small": Setting(smms=3000, seeds=(0, 1, 2), test_images=2000),
+    "small": Setting(smms=2000, points=20, seeds=(0, 1, 2), test_images=1000),
     "paper": Setting(
         smms=20_000,
         seeds=(0, 1, 2, 3, 4),
@@ -166,7 +166,7 @@ def main(out: Path, scale: str) -> None:
         coords,
         claims,
         report.tables,
-        report.draw,
+        {"": report.draw},
         data=setting.data,
         data_origin=origin,
         images=setting.images,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -118,28 +119,41 @@ def _spread(values: Floats, digits: int) -> str:
 
 
 def draw(result: Result, path: Path) -> Path:
-    """Draw loss and test error over SMMs at the judged rate, one column per depth."""
-    depths = result["depth"]
-    figure = Figure(figsize=(3.9 * len(depths), 6.4), layout="constrained")
-    panels = figure.subplots(2, len(depths), sharex=True, sharey="row", squeeze=False)
-    for d, depth in enumerate(depths):
-        for r, rule in enumerate(result["rule"]):
-            colour, dash, _ = STYLES.get(str(rule), (plots.COLOURS[5], "-", "o"))
-            smm = result["smm"][d, r, 0]
-            for axes, values in (
-                (panels[0, d], result["loss"][d, r, 0]),
-                (panels[1, d], 100 * result["test_error"][d, r, 0]),
-            ):
-                axes.plot(smm, values.mean(0), dash, color=colour, label=str(rule))
-                axes.fill_between(smm, values.min(0), values.max(0), color=colour, alpha=0.15)
-        panels[0, d].set(title=f"L = {depth}", yscale="log")
-        panels[1, d].set(xlabel="SMMs executed, as counted")
-    panels[0, 0].set(ylabel="training loss per image")
-    panels[1, 0].set(ylabel="test error, %")
-    panels[0, 0].legend(frameon=False)
-    for axes in panels.flat:
-        axes.grid(alpha=0.25, which="both")
+    """Draw loss and test error over SMMs at the judged rate, and the loss at each best rate."""
+    depths, rules = result["depth"], [str(rule) for rule in result["rule"]]
+    judged_rate = dict.fromkeys(rules, 0)
+    best = {rule: best_rate(result, rule) for rule in rules}
+    rows = (("loss", judged_rate), ("test_error", judged_rate), ("loss", best))
+    figure = Figure(figsize=(3.7 * len(depths) + 1, 8.4), layout="constrained")
+    panels = figure.subplots(len(rows), len(depths), sharex=True, sharey="row", squeeze=False)
+    for line, (quantity, rates) in zip(panels, rows, strict=True):
+        for d, axes in enumerate(line):
+            _draw_curves(axes, result, quantity, d, rates)
+            axes.set_title(f"L = {depths[d]}; {_words(result, rates)}", fontsize=9)
+        line[0].set(ylabel="training loss" if quantity == "loss" else "test error, %")
+        line[0].legend(frameon=False, fontsize=8)
+    for axes in panels[-1]:
+        axes.set(xlabel="SMMs executed, as counted")
     title = f"Full batch, {result.attrs['images']} images of {result.attrs['data']}"
-    seeds = len(result["seed"])
-    figure.suptitle(f"{title}, {result['rate'][0]}: mean and range over {seeds} seeds")
+    figure.suptitle(f"{title}: mean and range over {len(result['seed'])} seeds")
     return plots.save(figure, path)
+
+
+def _words(result: Result, rates: dict[str, int]) -> str:
+    return "best rate each" if len(set(rates.values())) > 1 else str(result["rate"][rates["iPC"]])
+
+
+def _draw_curves(
+    axes: Axes, result: Result, quantity: str, depth: int, rates: dict[str, int]
+) -> None:
+    chosen = len(set(rates.values())) > 1
+    for r, (rule, rate) in enumerate(rates.items()):
+        colour, dash, _ = STYLES.get(rule, (plots.COLOURS[5], "-", "o"))
+        values = result[quantity][depth, r, rate] * (1 if quantity == "loss" else 100)
+        label = f"{rule}: {result['rate'][rate]}" if chosen else rule
+        smm = result["smm"][depth, r, rate]
+        axes.plot(smm, values.mean(0), dash, color=colour, label=label)
+        axes.fill_between(smm, values.min(0), values.max(0), color=colour, alpha=0.15, lw=0)
+    if quantity == "loss":
+        axes.set(yscale="log")
+    axes.grid(alpha=0.25, which="both")

@@ -29,6 +29,9 @@ from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
 
+Draw = Callable[[Result, Path], Path]
+"""Draws a stored result into a file and returns its path."""
+
 
 @dataclass(frozen=True)
 class Study:
@@ -44,11 +47,6 @@ class Study:
     def path(self) -> Path:
         """The stored result."""
         return self.out / f"{self.name}_{self.scale}.h5"
-
-    @property
-    def figure(self) -> Path:
-        """The picture."""
-        return self.path.with_suffix(".png")
 
     @property
     def cells_folder(self) -> Path:
@@ -68,10 +66,13 @@ class Study:
         coords: Mapping[str, npt.NDArray[Any]],
         found: Sequence[Claim],
         tables: Callable[[Result], Sequence[Table]],
-        draw: Callable[[Result, Path], Path],
+        figures: Mapping[str, Draw],
         **more: Attr,
     ) -> Result:
-        """Store the result with its claims, then print and draw it from there."""
+        """Store the result with its claims, then print and draw it from there.
+
+        `figures` maps the end of a file name ("" for `NAME_SCALE.png`) to what draws that figure.
+        """
         attrs: dict[str, Attr] = {
             "study": self.name,
             "scale": self.scale,
@@ -86,7 +87,9 @@ class Study:
             self.console.print(table)
         self.console.print(claims.table(claims.stored(result)))
         self.console.print(f"result: {self.path}")
-        self.console.print(f"figure: {draw(result, self.figure)}")
+        for end, draw in figures.items():
+            path = self.path.with_name(f"{self.path.stem}{end}.png")
+            self.console.print(f"figure: {draw(result, path)}")
         return result
 
 

@@ -152,4 +152,4 @@ def main(out: Path, scale: str) -> None:
     coords["contestant"] = some["contestant"]
     measured = Result(variables, coords)
     report = update_time_report
-    run.publish(variables, coords, report.judge(measured), report.tables, report.draw)
+    run.publish(variables, coords, report.judge(measured), report.tables, {"": report.draw})
