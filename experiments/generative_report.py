@@ -97,7 +97,7 @@ def draw(result: Result, path: Path) -> Path:
     """Draw energy over iterations: one row per set and variant, one column per network."""
     rows = [(d, v) for d in range(len(result["data"])) for v in range(len(result["variant"]))]
     networks = [str(name) for name in result["network"]]
-    size = (4.6 * len(networks), 2.7 * len(rows))
+    size = (4.4 * len(networks) + 1, 2.7 * len(rows))
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(len(rows), len(networks), sharex=True, squeeze=False)
     iterations = 1 + result["iteration"]
@@ -120,7 +120,7 @@ def draw(result: Result, path: Path) -> Path:
         axes.set(xlabel="iterations")
     panels[0, 0].legend(frameon=False, fontsize=8)
     seeds = len(result["seed"])
-    figure.suptitle(f"Energy of generative models, 100 pictures: mean and range over {seeds} seeds")
+    figure.suptitle(f"Energy of generative models: mean and range over {seeds} seeds")
     return plots.save(figure, path)
 
 

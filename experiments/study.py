@@ -86,10 +86,10 @@ class Study:
         for table in tables(result):
             self.console.print(table)
         self.console.print(claims.table(claims.stored(result)))
-        self.console.print(f"result: {self.path}")
+        self.console.print(f"result: {self.path}", soft_wrap=True)
         for end, draw in figures.items():
             path = self.path.with_name(f"{self.path.stem}{end}.png")
-            self.console.print(f"figure: {draw(result, path)}")
+            self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
         return result
 
 
