@@ -7,6 +7,7 @@ import torch
 from experiments import (
     associative_recall,
     complexity,
+    complexity_report,
     fullbatch_efficiency,
     generative_efficiency,
     image_sets,
@@ -37,15 +38,15 @@ def _one_thread():
 
 
 def test_counts_equal_the_table_up_to_32_layers():
-    setting = complexity.Setting(deepest=32, T=2, updates=1)
-    measured = complexity.counts(setting)
-    np.testing.assert_array_equal(measured, complexity.closed_form(setting))
-    sketches = {name: complexity.sketch(name) for name in ("BP", "iPC")}
-    assert [c.verdict for c in complexity.judge(setting, measured, sketches)] == [Verdict.HOLDS] * 3
+    found = complexity.measure(complexity.Setting(deepest=32, T=2, updates=1))
+    assert found["depth"].tolist() == list(range(2, 33))
+    np.testing.assert_array_equal(found["products"], found["products_closed_form"])
+    assert [c.verdict for c in complexity_report.judge(found)] == [Verdict.HOLDS] * 3
     # Control: one product more than the table, and a sketch of BP in place of iPC, are seen.
-    measured[0, 3, 5] += 1
-    wrong = complexity.judge(setting, measured, sketches | {"iPC": sketches["BP"]})
-    assert [c.verdict for c in wrong] == [Verdict.FAILS, Verdict.HOLDS, Verdict.FAILS]
+    found["products"][0, 3, 5] += 1
+    found["sketch_updated"][1] = found["sketch_updated"][0]
+    wrong = [Verdict.FAILS, Verdict.HOLDS, Verdict.FAILS]
+    assert [c.verdict for c in complexity_report.judge(found)] == wrong
 
 
 # full batch
