@@ -36,8 +36,8 @@ class RecallSetting(Frozen):
     """Of Adam: plain SGD at the paper's rate would need far longer to store a hundred pictures."""
     gamma: float = 0.1
     """Small enough for the relaxation to be stable at every stage of the training."""
-    iterations: int = 600
-    recall_steps: int = 1000
+    iterations: int = 4000
+    recall_steps: int = 4000
     shown: int = 8
     """Pictures kept for the figure."""
 

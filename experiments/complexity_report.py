@@ -90,8 +90,9 @@ def draw(result: Result, path: Path) -> Path:
         ylabel="SMMs per weight update",
         yscale="log",
     )
-    for which in ("major", "minor"):
-        getattr(left.yaxis, f"set_{which}_formatter")("{x:g}")
+    ticks = [n for n in (2, 3, 5, 10, 20, 30, 60, 100, 200) if n < 2 * result["products"][1].max()]
+    left.set_yticks(ticks, [str(n) for n in ticks])
+    left.set_yticks([], minor=True)
     left.grid(alpha=0.25, which="both")
     left.legend(frameon=False)
     for axes, name, written in zip(
@@ -111,7 +112,7 @@ def _draw_sketch(axes: Axes, name: str, written: npt.NDArray[np.bool_]) -> None:
             axes.plot(m, layer, "s", ms=17, mfc=face, mec="#888888")
     axes.set(
         title=f"{name}: {full} full, {partial} partial updates",
-        xlabel="backward SMMs so far, m",
+        xlabel="backward SMMs so far, m\n(blue: all weights updated, orange: some)",
         xlim=(-0.7, len(written) - 0.3),
         ylim=(-0.6, written.shape[1] - 0.4),
     )

@@ -60,15 +60,16 @@ class Setting(Frozen):
 PAPER_RATES: Variant = ("sgd", 5e-5, 0.5)
 SCALES = {
     "small": Setting(
-        networks=((256, 4), (128, 5)),
+        networks=((256, 4),),
         variants=(PAPER_RATES, ("sgd", 5e-5, 0.1)),
-        iterations=192,
+        iterations=96,
+        recall=RecallSetting(iterations=400, recall_steps=600),
     ),
     "paper": Setting(
         networks=tuple(product((128, 256, 512), (4, 5))),
         variants=(PAPER_RATES, ("sgd", 5e-5, 0.1), ("adam", 5e-5, 0.5)),
         iterations=1920,
-        recall=RecallSetting(iterations=4000, recall_steps=4000),
+        recall=RecallSetting(),
     ),
 }
 
