@@ -112,7 +112,7 @@ def _draw_sketch(axes: Axes, name: str, written: npt.NDArray[np.bool_]) -> None:
             axes.plot(m, layer, "s", ms=17, mfc=face, mec="#888888")
     axes.set(
         title=f"{name}: {full} full, {partial} partial updates",
-        xlabel="backward SMMs so far, m\n(blue: all weights updated, orange: some)",
+        xlabel="backward SMMs so far, m\n(blue: full update, orange: partial)",
         xlim=(-0.7, len(written) - 0.3),
         ylim=(-0.6, written.shape[1] - 0.4),
     )

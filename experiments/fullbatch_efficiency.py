@@ -122,6 +122,16 @@ def train(setting: Setting, depth: int, rule: str, rate: Rate, images: list[Tens
     return Result(variables, {"seed": np.array(setting.seeds)})
 
 
+def sgd_limit(x: Tensor, gamma: float) -> float:
+    """Return an α above which iPC with SGD, summed over the batch, cannot be stable.
+
+    Errors of a linear network obey ε ← (I − γAAᵀ − αK)ε, so λ_max(γAAᵀ + αK) must stay below 2.
+    The block of the layer next to the input alone has γ + α λ_max(X Xᵀ + 1 1ᵀ).
+    """
+    gram = x.double() @ x.double().T + 1
+    return (2 - gamma) / float(torch.linalg.eigvalsh(gram)[-1])
+
+
 def load(setting: Setting) -> tuple[list[Tensor], str]:
     """Return training and test images and labels, and where they came from."""
     data = datasets.load(setting.data)
@@ -159,17 +169,17 @@ def main(out: Path, scale: str) -> None:
         "rate": np.array([f"{name} {alpha:g}" for name, alpha in setting.rates]),
         "seed": np.array(setting.seeds),
     }
-    claims = fullbatch_report.judge(Result(variables, coords))
     report = fullbatch_report
     run.publish(
         variables,
         coords,
-        claims,
+        report.judge(Result(variables, coords)),
         report.tables,
         {"": report.draw},
         data=setting.data,
-        data_origin=origin,
         images=setting.images,
+        data_origin=origin,
+        sgd_limit=sgd_limit(images[0], setting.gamma),
     )
 
 

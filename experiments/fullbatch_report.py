@@ -108,6 +108,10 @@ def tables(result: Result) -> list[Table]:
                 cells.append(f"{_spread(loss, 4)} | {_spread(error, 1)}")
             table.add_row(str(rule), str(result["updates"][d, r, 0]), *cells)
         made.append(table)
+    made[-1].caption = (
+        f"with SGD, iPC cannot be stable above α = {result.attrs['sgd_limit']:.2g} "
+        f"(`fullbatch_efficiency.sgd_limit`)"
+    )
     return made
 
 

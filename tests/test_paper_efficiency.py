@@ -106,6 +106,15 @@ def test_full_batch_ipc_never_resets_its_states():
     assert float((own.flat - other.flat).abs().max()) > 1e-6
 
 
+@pytest.mark.parametrize(("factor", "stable"), [(0.5, True), (1.2, False)])
+def test_sgd_blows_up_above_the_limit_of_the_clamped_input(factor, stable):
+    setting, images = small_images()
+    alpha = factor * fullbatch_efficiency.sgd_limit(images[0], setting.gamma)
+    loss = fullbatch_efficiency.train(setting, 3, "iPC", ("sgd", alpha), images)["loss"]
+    assert np.all(loss[:, -1] < loss[:, 0]) == stable
+    assert np.isfinite(loss).all() == stable
+
+
 # generative
 
 
