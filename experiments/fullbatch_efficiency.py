@@ -154,7 +154,7 @@ def main(out: Path, scale: str) -> None:
     names = {cell: _name(*cell) for cell in product(*axes)}
     order = sorted(names, key=lambda cell: -cell[0])  # deep networks take longest
     measures = {names[cell]: partial(train, setting, *cell, images) for cell in order}
-    found = run.collect(measures, processes=2)
+    found = run.collect(measures, processes=study.PROCESSES)
     dims = ("depth", "rule", "rate")
     shape = tuple(map(len, axes))
     variables = {}

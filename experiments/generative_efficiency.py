@@ -119,7 +119,7 @@ def main(out: Path, scale: str) -> None:
         for kind in MEMORIES
     }
     measures |= {names[c]: partial(train, setting, *c[1:], images[c[0]]) for c in order}
-    found = run.collect(measures, processes=2)
+    found = run.collect(measures, processes=study.PROCESSES)
     energy = np.stack([found[name]["energy"] for name in names.values()])
     variables = {
         "energy": Variable(

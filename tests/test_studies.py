@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from experiments import cells, claims, complexity, fullbatch_efficiency
+from experiments import (
+    cells,
+    claims,
+    complexity,
+    fullbatch_efficiency,
+    generative_efficiency,
+    study,
+    update_time,
+)
+from experiments.associative_recall import RecallSetting
 from experiments.claims import Claim, Verdict
 from experiments.falling_curves import effort_to_reach, speed_up
 from pcsim import store
@@ -118,6 +127,47 @@ def test_small_is_the_default_scale(tmp_path, monkeypatch, capsys):
     assert (result.attrs["scale"], result["depth"].tolist()) == ("small", [2, 3, 4])
     assert [claim.verdict for claim in claims.stored(result)] == [Verdict.HOLDS] * 3
     assert "5 full, 2 partial" in capsys.readouterr().out
+
+
+TINY = {
+    "fullbatch_efficiency": fullbatch_efficiency.Setting(
+        data="digits",
+        images=20,
+        test_images=20,
+        hidden=6,
+        depths=(2,),
+        smms=48,
+        points=3,
+        seeds=(0,),
+    ),
+    "generative_efficiency": generative_efficiency.Setting(
+        data=("digits",),
+        images=10,
+        networks=((6, 2),),
+        variants=(("sgd", 1e-3, 0.1), ("adam", 1e-3, 0.1)),
+        iterations=16,
+        recall=RecallSetting(width=8, depth=2, iterations=16, recall_steps=5, shown=2),
+        recall_data="digits",
+    ),
+    "update_time": update_time.Setting(
+        hidden_layers=(1, 2), widths=(4, 8), seconds=0.01, rounds=2, threads=(1,)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(import_module(f"experiments.{name}").SCALES, "small", TINY[name])
+    monkeypatch.setattr(study, "PROCESSES", 1)
+    assert call(monkeypatch, name, "--scale", "small", "-o", str(tmp_path)) == 0
+    made = {p.name for p in tmp_path.iterdir()}
+    recall = {f"{name}_small_recall.png"} if name.startswith("gen") else set()
+    assert made == {f"{name}_small.h5", f"{name}_small.png"} | recall
+    result = store.load(tmp_path / f"{name}_small.h5")
+    assert result.attrs["setting"] == TINY[name].model_dump_json()
+    printed = capsys.readouterr().out
+    for claim in claims.stored(result):
+        assert claim.verdict.value in printed
 
 
 @pytest.mark.parametrize(
