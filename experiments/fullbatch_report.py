@@ -127,15 +127,15 @@ def draw(result: Result, path: Path) -> Path:
     depths, rules = result["depth"], [str(rule) for rule in result["rule"]]
     judged_rate = dict.fromkeys(rules, 0)
     best = {rule: best_rate(result, rule) for rule in rules}
-    rows = (("loss", judged_rate), ("test_error", judged_rate), ("loss", best))
-    figure = Figure(figsize=(3.7 * len(depths) + 1, 8.4), layout="constrained")
+    rows = (("loss", judged_rate, ""), ("test_error", judged_rate, ""), ("loss", best, "best: "))
+    figure = Figure(figsize=(2.9 * len(depths) + 1, 6.9), layout="constrained")
     panels = figure.subplots(len(rows), len(depths), sharex=True, sharey="row", squeeze=False)
-    for line, (quantity, rates) in zip(panels, rows, strict=True):
+    for line, (quantity, rates, why) in zip(panels, rows, strict=True):
         for d, axes in enumerate(line):
             _draw_curves(axes, result, quantity, d, rates)
-            axes.set_title(f"L = {depths[d]}; {_words(result, rates)}", fontsize=9)
+            axes.set_title(f"L = {depths[d]}; {why}{_words(result, rates)}", fontsize=9)
         line[0].set(ylabel="training loss" if quantity == "loss" else "test error, %")
-        line[0].legend(frameon=False, fontsize=8)
+        line[0].legend(frameon=False, fontsize=7)
     for axes in panels[-1]:
         axes.set(xlabel="SMMs executed, as counted")
     title = f"Full batch, {result.attrs['images']} images of {result.attrs['data']}"
@@ -144,7 +144,7 @@ def draw(result: Result, path: Path) -> Path:
 
 
 def _words(result: Result, rates: dict[str, int]) -> str:
-    return "best rate each" if len(set(rates.values())) > 1 else str(result["rate"][rates["iPC"]])
+    return "see legend" if len(set(rates.values())) > 1 else str(result["rate"][rates["iPC"]])
 
 
 def _draw_curves(
