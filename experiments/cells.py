@@ -8,6 +8,7 @@ the others. When the final result is stored, the folder is removed by `forget`.
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -99,9 +100,15 @@ def _measured(measures: Mapping[str, Measure], processes: int) -> Iterator[tuple
 @contextmanager
 def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)
+        processes, mp_context=get_context("spawn"), initializer=_begin_worker
     )
     try:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)  # after an interruption, do not begin what is waiting
+
+
+def _begin_worker() -> None:
+    """Compute with one thread, and end at Ctrl-C without a word: the parent speaks."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
