@@ -62,7 +62,7 @@ SCALES = {
     "small": Setting(
         networks=((256, 4),),
         variants=(PAPER_RATES, ("sgd", 5e-5, 0.1)),
-        iterations=96,
+        iterations=144,
         recall=RecallSetting(iterations=400, recall_steps=600),
     ),
     "paper": Setting(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -94,27 +95,15 @@ def _spread(values: Floats) -> str:
 
 
 def draw(result: Result, path: Path) -> Path:
-    """Draw energy over iterations: one row per set and variant, one column per network."""
-    rows = [(d, v) for d in range(len(result["data"])) for v in range(len(result["variant"]))]
-    networks = [str(name) for name in result["network"]]
-    size = (4.4 * len(networks) + 1, 2.7 * len(rows))
+    """Draw energy over iterations: one row per set and network, one column per variant."""
+    rows, variants = _pairs(result), [str(name) for name in result["variant"]]
+    size = (4.2 * len(variants) + 1, 3.0 * len(rows) + 0.5)
     figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(len(rows), len(networks), sharex=True, squeeze=False)
-    iterations = 1 + result["iteration"]
-    for (d, v), line in zip(rows, panels, strict=True):
-        for n, axes in enumerate(line):
-            for r, rule in enumerate(result["rule"]):
-                colour, dash, _ = STYLES.get(str(rule), (plots.COLOURS[5], "-", "o"))
-                values = result["energy"][d, n, r, v]
-                axes.plot(iterations, values.mean(0), dash, color=colour, lw=1.3, label=str(rule))
-                axes.fill_between(
-                    iterations, values.min(0), values.max(0), color=colour, alpha=0.15, lw=0
-                )
-            axes.set(xscale="log", yscale="log")
-            axes.set_title(
-                f"{result['data'][d]}, {networks[n]}; {result['variant'][v]}", fontsize=9
-            )
-            axes.grid(alpha=0.25, which="both")
+    panels = figure.subplots(len(rows), len(variants), sharex=True, sharey="row", squeeze=False)
+    for ((d, data), (n, network)), line in zip(rows, panels, strict=True):
+        for v, axes in enumerate(line):
+            _draw_energies(axes, result, result["energy"][d, n, :, v])
+            axes.set_title(f"{data}, {network}; {variants[v]}", fontsize=9)
         line[0].set(ylabel="F per picture")
     for axes in panels[-1]:
         axes.set(xlabel="iterations")
@@ -122,6 +111,17 @@ def draw(result: Result, path: Path) -> Path:
     seeds = len(result["seed"])
     figure.suptitle(f"Energy of generative models: mean and range over {seeds} seeds")
     return plots.save(figure, path)
+
+
+def _draw_energies(axes: Axes, result: Result, energy: Floats) -> None:
+    iterations = 1 + result["iteration"]
+    for rule, values in zip(result["rule"], energy, strict=True):
+        colour, dash, _ = STYLES.get(str(rule), (plots.COLOURS[5], "-", "o"))
+        axes.plot(iterations, values.mean(0), dash, color=colour, lw=1.3, label=str(rule))
+        low, high = values.min(0), values.max(0)
+        axes.fill_between(iterations, low, high, color=colour, alpha=0.15, lw=0)
+    axes.set(xscale="log", yscale="log")
+    axes.grid(alpha=0.25, which="both")
 
 
 def draw_recall(result: Result, path: Path) -> Path:
