@@ -3,8 +3,9 @@
 `pcsim experiment update_time` measures one update on one random sample (the paper's appendix) over
 depth × width: BP by hand (`plain_backprop`) and as one writes it with torch.nn, iPC with all layers
 in one batched product (`layer_parallel`) and layer by layer (`pcsim.backends.discrete`). All layers
-have the same width, input and output too. Contestants take turns, and the fastest round counts: the
-time when nobody else disturbs. Run it on an idle machine.
+have the same width, input and output too. Contestants take turns, and the fastest round counts. One
+thread is timed by its own clock, which stands still while the thread waits for a processor; more
+threads can only be timed by the wall clock, and need an idle machine.
 """
 
 from __future__ import annotations
@@ -113,12 +114,10 @@ def measure(setting: Setting, samples: int, threads: int, hidden: int, width: in
     torch.set_num_threads(threads)
     try:
         jobs = contestants(hidden, width, samples)
-        start = time.perf_counter()
-        for job in jobs.values():
-            job()
-        once = time.perf_counter() - start
+        once = sum(one[0] for one in durations(jobs, 1).values())
         rounds = int(np.clip(setting.seconds / once, setting.rounds, 500))
-        times = 1e3 * np.array(list(durations(jobs, rounds).values()))
+        clock = time.thread_time if threads == 1 else time.perf_counter
+        times = 1e3 * np.array(list(durations(jobs, rounds, clock=clock).values()))
     finally:
         torch.set_num_threads(before)
     about = {"units": "ms"}
