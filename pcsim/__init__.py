@@ -4,6 +4,7 @@ from pcsim.config import Config, Schedule
 from pcsim.energies import Categorical, Gaussian
 from pcsim.network import Network
 from pcsim.run import run
+from pcsim.sweep import sweep
 
-__all__ = ["Categorical", "Config", "Gaussian", "Network", "Schedule", "run"]
+__all__ = ["Categorical", "Config", "Gaussian", "Network", "Schedule", "run", "sweep"]
 __version__ = "0.1.0"

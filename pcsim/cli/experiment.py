@@ -10,7 +10,7 @@ import typer
 
 from pcsim.errors import ConfigError
 
-NAMES = ("speed", "spiking", "stability", "streaming")
+NAMES = ("speed", "spiking", "stability", "streaming", "sweep_overhead")
 """The studies that exist; each is a module `experiments.NAME` with a function `main(out)`."""
 
 
