@@ -6,6 +6,17 @@ from pcsim.energies import Categorical, Gaussian
 from pcsim.network import Network
 from pcsim.report import report
 from pcsim.run import run
+from pcsim.sweep import sweep
 
-__all__ = ["Categorical", "Config", "Gaussian", "Network", "Schedule", "compare", "report", "run"]
+__all__ = [
+    "Categorical",
+    "Config",
+    "Gaussian",
+    "Network",
+    "Schedule",
+    "compare",
+    "report",
+    "run",
+    "sweep",
+]
 __version__ = "0.1.0"

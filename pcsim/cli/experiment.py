@@ -15,6 +15,7 @@ NAMES = (
     "spiking",
     "stability",
     "streaming",
+    "sweep_overhead",
     "generative_efficiency",
     "fullbatch_efficiency",
     "complexity",
