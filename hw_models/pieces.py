@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hw_models import noise
+from hw_models import array, converters, drift, faults, mismatch, noise, quantize
 from hw_models.piece import Piece
 
-_MODULES = (noise,)
+_MODULES = (noise, quantize, converters, mismatch, drift, faults, array)
 
 PIECES: dict[str, type[Piece]] = {
     str(value.model_fields["kind"].default): value

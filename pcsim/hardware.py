@@ -32,6 +32,8 @@ class HardwareConfig(Frozen):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
+        if self.ideal:
+            return self
         try:
             self.substrate()
         except ConfigError as error:

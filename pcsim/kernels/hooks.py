@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from pcsim.network import Network
@@ -46,15 +47,20 @@ def map_hooks(chips: Chips, network: Network, node: int) -> MapHooks:
 
 
 def row_sums(names: tuple[str, ...], signal: Tensor, weights: Tensor) -> dict[str, Value]:
-    """Return Σ_j v_j², Σ_j |w_ij| v_j², Σ_j w_ij² v_j² of a signal v at (chip, post, pre)."""
-    if not names:
-        return {}
-    squared = signal.square()
-    sums: dict[str, Value] = {}
-    if "power" in names:
-        sums["power"] = squared.sum(-1, keepdim=True)
-    if "weighted_power" in names:
-        sums["weighted_power"] = squared @ weights.abs().mT
-    if "squared_power" in names:
-        sums["squared_power"] = squared @ weights.square().mT
-    return sums
+    """Return the sums of `AGGREGATES` for a signal v at weights (chip, post, pre)."""
+    return {name: _ROW_SUMS[name](signal, weights) for name in names}
+
+
+def _tapered(v: Tensor, w: Tensor) -> Tensor:
+    position = torch.arange(1, w.shape[-1] + 1, dtype=v.dtype, device=v.device) / w.shape[-1]
+    return (v * (1 - (1 - position) ** 2)) @ w.mT
+
+
+_ROW_SUMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "power": lambda v, w: v.square().sum(-1, keepdim=True),
+    "weighted_power": lambda v, w: v.square() @ w.abs().mT,
+    "squared_power": lambda v, w: v.square() @ w.square().mT,
+    "load": lambda v, w: w.abs().sum(-1).unsqueeze(1),
+    "current": lambda v, w: v.abs() @ w.abs().mT,
+    "tapered": _tapered,
+}

@@ -68,13 +68,21 @@ FABRICATED: tuple[Site, ...] = (
 """Sites that are evaluated once, when a chip is made."""
 WEIGHT_SITES: tuple[Site, ...] = ("weight", "write", "tau_w")
 """Sites whose signal is an array of weights; all others are units."""
-AGGREGATES = ("power", "weighted_power", "squared_power")
-"""Σ_j r_j², Σ_j |w_ij| r_j² and Σ_j w_ij² r_j²: what the noise of a whole row adds up to."""
+AGGREGATES: dict[str, str] = {
+    "power": "v**2",
+    "weighted_power": "abs(w)*v**2",
+    "squared_power": "w**2*v**2",
+    "load": "abs(w)",
+    "current": "abs(w)*abs(v)",
+    "tapered": "w*v*(1 - (1 - position)**2)",
+}
+"""Sums over a row (v the signal that enters, w the weights as read, position j/n of the column,
+j = 1 … n): what the noise and the losses of a whole row add up to."""
 SYMBOLS: dict[str, tuple[str, ...]] = {
     "velocity": ("x",),
     "write": ("w",),
-    "product": AGGREGATES,
-    "feedback": AGGREGATES,
+    "product": tuple(AGGREGATES),
+    "feedback": tuple(AGGREGATES),
 }
 """Symbols of a site besides s, dt and t."""
 
@@ -115,6 +123,8 @@ class Effect(Frozen):
     memory: Mapping[str, Memory] = {}
     about: str = ""
     """What it means, with units and references."""
+    optional: bool = False
+    """Whether a circuit without this site may leave it out; else it must refuse."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
