@@ -15,13 +15,13 @@ class IrDrop(Piece):
     """Voltage lost along the wires, to first order (both directions):
 
     y − c·Σ_j w_ij r_j (1 − (1 − j/n)²),   c = a (0.05 a² − 0.2 a + 0.5),
-    a = load·Σ_j |w_ij r_j|/range,   load = n g_max/G_wire per line of n devices.
+    a = columns·ratio·Σ_j |w_ij r_j|/range.
     """
 
     kind: Literal["ir_drop"] = "ir_drop"
-    load: Annotated[float, Field(ge=0)]
-    """n·g_max/G_wire divided by n: conductance of a full device over that of one wire segment
-    (0.35 Ω per cell at 25 µS: 8.75e-6)."""
+    ratio: Annotated[float, Field(ge=0)]
+    """Full conductance of a device over that of one wire segment (0.35 Ω per cell and 25 µS give
+    8.75e-6)."""
     columns: Annotated[int, Field(ge=1)] = 256
     """Devices along a physical line."""
     range: Positive = 1.0
@@ -29,13 +29,13 @@ class IrDrop(Piece):
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s − c·tapered."""
-        a = "(columns*load*current/range)"
+        a = "(columns*ratio*current/range)"
         return tuple(
             Effect(
                 name=f"{name}_{site}",
                 site=site,
                 becomes=f"s - {a}*(0.05*{a}**2 - 0.2*{a} + 0.5)*tapered",
-                constants={"load": self.load, "columns": self.columns, "range": self.range},
+                constants={"ratio": self.ratio, "columns": self.columns, "range": self.range},
                 about="IR drop, first order",
             )
             for site in ("product", "feedback")
@@ -43,7 +43,7 @@ class IrDrop(Piece):
 
 
 class OutputResistance(Piece):
-    """A line driver of finite output resistance is loaded by its row: y/(1 + ρ Σ_j |w_ij|/range)."""
+    """A driver of finite output resistance is loaded by its row: y/(1 + ρ Σ_j |w_ij|/range)."""
 
     kind: Literal["output_resistance"] = "output_resistance"
     rho: Annotated[float, Field(ge=0)]

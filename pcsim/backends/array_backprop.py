@@ -21,11 +21,7 @@ from pcsim.kernels.optim import Optimizer
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
 from pcsim.substrate import Chips
-
-SITES = frozenset(
-    {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
-)
-"""Sites that exist without dynamics."""
+from pcsim.substrate.effect import COMMON_SITES
 
 
 class ArrayBackprop:
@@ -43,10 +39,7 @@ class ArrayBackprop:
         """`seconds` of simulated time pass with each batch (for drift and retention)."""
         if optimizer.direct:
             raise ConfigError("ArrayBackprop.optimizer: needs a gradient buffer (in_place=False)")
-        if missing := sorted(chips.substrate.sites - SITES):
-            raise UnsupportedError(
-                f"schedule.rule bp: has no {', '.join(missing)}; leave these non-idealities out"
-            )
+        chips.substrate.require(COMMON_SITES, "schedule.rule bp")
         if any(len(node.parents) > 1 for node in network.nodes):
             raise UnsupportedError("schedule.rule bp: on hardware, needs a chain of layers")
         self.network, self.params, self.optimizer = network, params, optimizer

@@ -21,9 +21,12 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
+from pcsim.substrate.effect import COMMON_SITES
 
 WARM_UP = 3
 """Ordinary steps before a CUDA graph is recorded."""
+LAGS = ("tau_err", "tau_apical", "tau_inter")
+"""Time constants of parts that a circuit may have."""
 LIMIT = 1e6
 """A state beyond this is called diverged, long before numbers overflow."""
 
@@ -131,10 +134,14 @@ class Continuous:
             raise UnsupportedError(
                 f"solver.name {name!r}: hardware acts once per time step; use euler or maruyama"
             )
-        if self.circuit.kind == "sacramento":
+        kind, own = self.circuit.kind, {"tau_x", "velocity"}
+        if kind == "sacramento":
             raise UnsupportedError(
                 "circuit.kind sacramento: hardware effects are not available there; use dendritic"
             )
+        own |= {"tau_w"} if kind in ("algebraic", "error_units") else {"g_basal", "g_apical"}
+        own |= {name for name in LAGS if getattr(self.circuit, name)}
+        chips.substrate.require(COMMON_SITES | own, f"circuit.kind {kind}")
         if len(chips) != self.params.replicas:
             raise ConfigError(f"chips: {len(chips)} given for {self.params.replicas} replicas")
 

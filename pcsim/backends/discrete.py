@@ -28,6 +28,7 @@ from pcsim.kernels.parameters import Parameters, initial_states
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
+from pcsim.substrate.effect import COMMON_SITES
 from pcsim.substrate.expression import Value
 
 Nodes = tuple[int, ...]
@@ -76,6 +77,8 @@ class Discrete:
         self.field = Field(network, params, mode, counter=counter, chips=chips)
         self.chips = chips
         self._ideal = chips is None or not chips.substrate.effects
+        if chips:
+            chips.substrate.require(COMMON_SITES | {"tau_x", "velocity"}, "a discrete schedule")
         self.somas = Somas(chips, network)
         self._encode = Encoder(chips, network, mode == "supervised")
         self._array = Array(chips, params.of)

@@ -7,13 +7,13 @@ Non-idealities of every kind are lowered to effects; a backend knows effects and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pcsim.errors import ConfigError
+from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.frozen import Frozen
 from pcsim.substrate.expression import Expression, unknown
 
@@ -78,6 +78,10 @@ AGGREGATES: dict[str, str] = {
 }
 """Sums over a row (v the signal that enters, w the weights as read, position j/n of the column,
 j = 1 … n): what the noise and the losses of a whole row add up to."""
+COMMON_SITES = frozenset(
+    {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
+)
+"""Sites that every network on an array has, with or without dynamics."""
 SYMBOLS: dict[str, tuple[str, ...]] = {
     "velocity": ("x",),
     "write": ("w",),
@@ -187,6 +191,19 @@ class Substrate(Frozen):
     def sites(self) -> frozenset[str]:
         """Sites at which something happens."""
         return frozenset(effect.site for effect in self.effects)
+
+    def require(self, available: Collection[str], who: str) -> None:
+        """Refuse, by name, an effect at a site that `who` does not have."""
+        for effect in self.effects:
+            if effect.site not in available and not effect.optional:
+                raise UnsupportedError(
+                    f"hardware {effect.name!r}: {who} has no site {effect.site!r} "
+                    f"({ABOUT[effect.site]}); leave it out, or mark a mismatch optional"
+                )
+
+    def only(self, available: Collection[str]) -> Substrate:
+        """Return the effects at these sites alone."""
+        return Substrate(effects=tuple(e for e in self.effects if e.site in available))
 
     def at(self, site: Site) -> tuple[Effect, ...]:
         """Return the effects of one site in order."""

@@ -99,6 +99,8 @@ class Expression:
                     f"expression {text!r}: {type(node).__name__} is not allowed; use + - * / **, "
                     f"int(a > b), and {', '.join(FUNCTIONS)}"
                 )
+            if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
+                raise ConfigError(f"expression {text!r}: {node.value!r} is not a number")
             if isinstance(node, ast.Call) and not (
                 isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
             ):
