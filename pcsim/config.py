@@ -302,6 +302,22 @@ def _set(data: dict[str, Any], name: str, text: str) -> None:
         data[last] = text  # a bare word is a string
 
 
+def with_changes(data: Mapping[str, Any], changes: Mapping[str, str], source: str) -> Config:
+    """Return a configuration from data in memory, with `--set` style changes."""
+    copied = json.loads(json.dumps(data))
+    for name, text in changes.items():
+        _set(copied, name, text)
+    return parse(copied, source)
+
+
+def changed(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> Config:
+    """Return a configuration with fields of its sections replaced, validated again."""
+    data = config.model_dump(exclude_unset=True)
+    for section, fields in changes.items():
+        data[section] = {**data.get(section, {}), **fields}
+    return parse(data)
+
+
 def from_json(text: str) -> Config:
     """Return the configuration stored in a result."""
     try:

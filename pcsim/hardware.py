@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from pcsim.errors import ConfigError
 from pcsim.frozen import Frozen
 from pcsim.substrate import Chips, Seeded, Substrate
-from pcsim.substrate.effect import stacked
+from pcsim.substrate.effect import COMMON_SITES, stacked
 
 if TYPE_CHECKING:
     from pcsim.config import Config
@@ -29,6 +29,9 @@ class HardwareConfig(Frozen):
     """Fixes what differs from chip to chip; temporal noise has `solver.noise_seed`."""
     pieces: Mapping[str, Mapping[str, Any]] = {}
     """Non-idealities by name: a kind with its fields, or fields to change in the preset's."""
+
+    lenient: bool = False
+    """Leave out what a rule has no place for (BP has no somas) instead of refusing it."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
@@ -50,10 +53,22 @@ class HardwareConfig(Frozen):
             pieces.setdefault(name, {})[field] = value
         return describe(self.preset, pieces).substrate()
 
+    def left_out(self, config: Config) -> tuple[str, ...]:
+        """Return the names of the effects that `lenient` leaves out of a discrete run."""
+        if not self.lenient or self.ideal:
+            return ()
+        sites = available(config)
+        return tuple(e.name for e in self.substrate().effects if e.site not in sites)
+
     @property
     def ideal(self) -> bool:
         """Whether nothing distinguishes the chip from the equations."""
         return self.preset == "ideal" and not self.pieces
+
+
+def available(config: Config) -> frozenset[str]:
+    """Return the sites that a discrete rule has."""
+    return COMMON_SITES if config.schedule.rule == "bp" else COMMON_SITES | {"tau_x", "velocity"}
 
 
 def make_chips(
@@ -64,6 +79,8 @@ def make_chips(
     if hardware.ideal and not config.grid.hardware:
         return None
     of_cell = {cell: hardware.substrate(dict(cell)) for cell in dict.fromkeys(replicas.cells)}
+    if hardware.lenient:
+        of_cell = {cell: part.only(available(config)) for cell, part in of_cell.items()}
     substrate, lists = stacked(list(of_cell.values()))
     order = {cell: k for k, cell in enumerate(of_cell)}
     rows = [order[cell] for cell in replicas.cells]

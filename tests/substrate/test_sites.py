@@ -201,5 +201,5 @@ def test_other_solvers_and_missing_sites_are_refused():
     with pytest.raises(UnsupportedError, match="once per time step"):
         Continuous(NETWORK, params, circuit, dt=DT, solver_name="rk4", chips=population(("rate",)))
     lag = Effect(name="lag", site="tau_apical", becomes="2*s")
-    with pytest.raises(UnsupportedError, match="'lag': circuit.kind algebraic has no site"):
+    with pytest.raises(UnsupportedError, match=r"'lag': circuit\.kind algebraic has no site"):
         Continuous(NETWORK, params, circuit, dt=DT, chips=population((), (lag,)))
