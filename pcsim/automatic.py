@@ -101,7 +101,9 @@ class Automatic:
                 variables[f"{name}_accuracy"] = Variable(dims, unfold(accuracy))
             variables["accuracy"] = variables["test_accuracy"]
         task = self.training.task
-        variables |= final_state(self.config, task, self.training.params, replicas)
+        variables |= final_state(
+            self.config, task, self.training.readout, self.training.params, replicas
+        )
         attrs = attributes(
             self.config,
             train_samples=len(task.train.x),
