@@ -42,9 +42,9 @@ def agreement(reference: Contender, other: Contender) -> dict[str, Array]:
             if start is not None and other.config is not None:
                 found["change_cosine"][row] = _cosine(theta - start, theta_r - start)
         classes, classes_r = _row(other.predictions, row), _row(reference.predictions, mates[0])
-        known = data and classes is not None and classes_r is not None
-        if known and np.shape(classes) == np.shape(classes_r):
-            found["prediction_agreement"][row] = np.mean(np.asarray(classes) == classes_r)
+        both = None if classes is None or classes_r is None else (classes, classes_r)
+        if data and both and both[0].shape == both[1].shape:
+            found["prediction_agreement"][row] = np.mean(np.equal(*both))
     return found
 
 
