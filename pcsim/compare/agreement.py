@@ -42,9 +42,9 @@ def agreement(reference: Contender, other: Contender) -> dict[str, Array]:
             if start is not None and other.config is not None:
                 found["change_cosine"][row] = _cosine(theta - start, theta_r - start)
         classes, classes_r = _row(other.predictions, row), _row(reference.predictions, mates[0])
-        both = None if classes is None or classes_r is None else (classes, classes_r)
-        if data and both and both[0].shape == both[1].shape:
-            found["prediction_agreement"][row] = np.mean(np.equal(*both))
+        if data and classes is not None and classes_r is not None:
+            same = classes.shape == classes_r.shape
+            found["prediction_agreement"][row] = np.mean(classes == classes_r) if same else np.nan
     return found
 
 
