@@ -6,7 +6,7 @@ import re
 
 from brian2 import Equations
 
-from pcsim.backends.brian.plan import SECONDS, Plan, mentions
+from pcsim.backends.brian.plan import Plan, mentions, unit_of
 from pcsim.circuit import Circuit
 from pcsim.network import Mode, Network
 
@@ -19,11 +19,18 @@ def describe(
     parts = []
     for group in plan.groups:
         constants = group.constants | {"tau_x": circuit.tau_x}
-        parts.append(_part(f"{group.name}: {group.units} neurons", group.text, constants, latex))
+        text = f"{group.text}# each step: {group.after}\n" if group.after and not latex else group.text
+        parts.append(_part(f"{group.name}: {group.units} neurons", text, constants, latex))
     for link in plan.connections:
         pre, post = plan.groups[link.pre], plan.groups[link.post]
         title = f"{link.name}: synapses from {pre.name} to {post.name}, all to all"
         parts.append(_part(title, link.text, link.constants, latex))
+    for inner in plan.within:
+        place = plan.groups[inner.layer].name
+        kind = f"rings that delay by {inner.delay}" if inner.delay else "all to all"
+        title = f"{inner.name}: synapses from {place} to itself, {kind}"
+        text = inner.text if latex or not inner.store else f"{inner.text}# each step: {inner.store}\n"
+        parts.append(_part(title, text, inner.constants, latex))
     return "\n".join(parts)
 
 
@@ -32,8 +39,8 @@ def _part(title: str, text: str, constants: dict[str, float], latex: bool) -> st
     lines = [f"{sign} {title}"]
     for name, value in constants.items():
         if mentions(text, name):
-            unit = "*second" if name.startswith(SECONDS) else ""
-            lines.append(f"{sign} {name} = {value:g}{unit}")
+            unit = unit_of(name)
+            lines.append(f"{sign} {name} = {value:g}{f'*{unit}' if unit else ''}")
     return "\n".join([*lines, _latex(text) if latex else text])
 
 

@@ -18,7 +18,9 @@ from brian2.codegen.targets import codegen_targets
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from pcsim.backends.brian.build import RECORD, basal_gain, build
+from pcsim.backends.brian.build import RECORD, build
+from pcsim.backends.brian.initial_weights import basal_gain
+from pcsim.backends.brian.names import refuse_clashes
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.nonlinearity import NONLINEARITIES
@@ -57,6 +59,7 @@ class BrianBackend:
         Rarely used:
             scale: what the weights' learning signal is multiplied by.
             tau_x: time constants per layer, each a number or an array that fits (chip, 1, unit).
+            tau_w: time constants per weight, an array that fits (chip, parameter).
             name: every Brian2 object's name starts with it.
         """
         if dt <= 0:
@@ -64,10 +67,6 @@ class BrianBackend:
         if params.flat.dtype != torch.float64:
             raise UnsupportedError(
                 f"backend brian: run.dtype {params.flat.dtype}: Brian2 computes in float64 here"
-            )
-        if tau_w is not None:
-            raise UnsupportedError(
-                "backend brian: tau_w per weight: synapses have one time constant, circuit.tau_w"
             )
         self.network, self.circuit, self.dt, self.mode = network, circuit, dt, mode
         self.chips = params.replicas
@@ -81,6 +80,7 @@ class BrianBackend:
             seeds=seeds,
             scale=scale,
             tau_x=tau_x,
+            tau_w=tau_w,
             name=name,
             clock=self._clock,
             dtype=np.float64,
@@ -129,8 +129,14 @@ class BrianBackend:
                 )
         for k, clamp in enumerate(clamps):
             group, held = self.parts.layers[k], self.parts.plan.groups[k].layer.clamped
+            if "target" in group.variables:  # sacramento: a target pulls, it does not clamp
+                group.target = 0 if clamp is None else self._spread(clamp)
+                group.nudged = float(clamp is not None)
+                continue
             if clamp is not None:
                 group.x = self._spread(clamp)
+            if "u" in group.variables and (held == "switched" or not self.steps):
+                group.u = group.x[:]  # a membrane starts where its unit stands
             if held == "switched":
                 fixed = torch.full((1, 1, 1), clamp is not None) if mask is None else mask
                 group.free = 1.0 - self._spread(fixed.expand(-1, -1, len(group) // self.chips))
@@ -148,38 +154,44 @@ class BrianBackend:
                 f"sample at a time (batch 1); use backend continuous for larger batches"
             )
         hidden = self.parts.plan.groups[k].layer.clamped == "never"
-        if hidden and self.circuit.kind == "dendritic":
+        if hidden and self.circuit.kind in ("dendritic", "sacramento"):
             raise UnsupportedError(
                 f"backend brian: clamps[{k}]: this layer is free in mode {self.mode!r}; the "
-                f"dendritic circuit would clamp it, but has no switch for that here"
+                f"{self.circuit.kind} circuit has no switch to clamp it here"
             )
 
     def feedforward(self) -> None:
         """Set the free states to the feed-forward pass; error units to zero."""
         for k in reversed(range(len(self.parts.maps))):
             group = self.parts.layers[k]
-            value = self._flat(basal_gain(self.circuit, k) * self._drive(k, "w", "b"))
-            held = self.parts.plan.groups[k].layer.clamped == "switched"
+            drive = basal_gain(self.circuit, k) * self._drive(k, "w", "b")
+            g = NONLINEARITIES[self.parts.plan.groups[k].layer.g]
+            value = self._flat(g.apply(drive, torch.empty_like(drive)))
+            held = "free" in group.variables
             group.x = np.where(group.free[:] > 0, value, group.x[:]) if held else value
         for k, group in enumerate(self.parts.layers):
             if "err" in self._moving[k]:
                 group.err = 0
+            if "u" in self._moving[k]:
+                group.u = group.x[:]
             if self.parts.plan.groups[k].layer.interneurons:
                 self._rest(k)
 
     def _rest(self, k: int) -> None:
         """Set lagged interneurons of layer k, and the apical dendrites they reach, to rest."""
         circuit, parts = self.circuit, self.parts
-        if circuit.inter_learned:
+        if "w_inter" in parts.maps[k].variables:
             predicted = parts.plan.groups[k].constants["a_D"] * self._drive(k, "w_inter", "b_inter")
         else:
             predicted = basal_gain(circuit, k) * self._drive(k, "w", "b")
         x = self._read(k, "x")
         inter = torch.lerp(predicted, x, circuit.conductances.nudging)
-        if circuit.tau_inter:
+        if "inter" in self._moving[k]:
             parts.layers[k].inter = self._flat(inter)
         if circuit.tau_apical:
             back = self._weights(k, "w_fb" if "w_fb" in parts.maps[k].variables else "w")
+            if circuit.transport == "sign":
+                back = back.sign() * back.square().mean((1, 2), keepdim=True).sqrt()
             gain = parts.plan.groups[k + 1].constants["gain_td"]
             target = gain * torch.bmm(x - circuit.inhibition * inter, back)
             parts.layers[k + 1].v_apical = self._flat(target)
@@ -199,6 +211,7 @@ class BrianBackend:
         """
         self._watch, goal = watch, self.steps + steps
         if steps:
+            refuse_clashes(self.net, self.parts.objects)
             self.net.run(steps * self.dt * second, namespace={})
         assert self.steps == goal, f"{self.steps} steps instead of {goal}"
 
@@ -236,7 +249,13 @@ class BrianBackend:
         """
         found, computed = {}, []
         for k, group in enumerate(self.parts.layers):
-            for name, shown in (("x", k), ("err", k), ("inter", k + 1), ("v_apical", k)):
+            for name, shown in (
+                ("x", k),
+                ("u", k),
+                ("err", k),
+                ("inter", k + 1),
+                ("v_apical", k),
+            ):
                 label = f"{name.removeprefix('v_')}{shown}"
                 if name == "x" or name in self._moving[k]:
                     found[label] = self._read(k, name)
@@ -254,6 +273,8 @@ class BrianBackend:
             theta.of[k]["w"].copy_(gain * self._weights(k, "w"))
             if "b" in theta.of[k]:
                 theta.of[k]["b"].copy_(gain * self._read(k, "b")[:, 0])
+            if "log_var" in theta.of[k]:
+                theta.of[k]["log_var"].copy_(self._read(k, "log_var")[:, 0])
         return theta
 
     def _read(self, k: int, name: str) -> Tensor:
