@@ -84,8 +84,7 @@ def synapses(
     made = Synapses(pre, post, connection.text, method="euler", **names | options)
     _connect_chips(made, chips)
     made.state_updater.order = WEIGHTS
-    for name, updater in made.summed_updaters.items():
-        updater.order = order.OF_SUM[name]
+    _order_sums(made)
     return made
 
 
@@ -93,16 +92,15 @@ def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options
     """Return the synapses of a layer onto itself: one ring per unit, or all to all in each chip."""
     names = {"name": inner.name, "namespace": _namespace(inner.constants)}
     made = Synapses(layer, layer, inner.text, **names | options)
-    (updater,) = made.summed_updaters.values()
     if not inner.delay:
         _connect_chips(made, chips)
-        (name,) = made.summed_updaters
-        updater.order = order.OF_SUM[name]
+        _order_sums(made)
         return made
     steps = whole_steps(f"circuit.{inner.delay}", inner.constants[inner.delay], layer.clock.dt_)
     unit, slot = np.indices((len(layer), steps + 1)).reshape(2, -1)
     made.connect(i=unit, j=unit)
     made.slot = slot
+    (updater,) = made.summed_updaters.values()
     before, updater.order = order.OF_RING[inner.delay]
     _each_step(made, inner.store, before, f"{made.name}_store")
     return made
@@ -163,6 +161,11 @@ def _connect_chips(made: Synapses, chips: int) -> None:
     n_pre, n_post = len(made.source) // chips, len(made.target) // chips
     chip, target, source = np.indices((chips, n_post, n_pre)).reshape(3, -1)
     made.connect(i=chip * n_pre + source, j=chip * n_post + target)
+
+
+def _order_sums(made: Synapses) -> None:
+    for name, updater in made.summed_updaters.items():
+        updater.order = order.OF_SUM[name]
 
 
 def _each_step(owner: NeuronGroup | Synapses, code: str, place: int, name: str) -> None:

@@ -12,6 +12,7 @@ error in feedback and learning.
 
 from __future__ import annotations
 
+from pcsim.backends.brian.categorical_equations import categorical_error
 from pcsim.backends.brian.expressions import (
     feedback_lines,
     feedback_weight,
@@ -41,7 +42,9 @@ def error_at_drive(circuit: Circuit, layer: Layer) -> str:
 def error_layer(circuit: Circuit, layer: Layer) -> list[str]:
     """Return the equations of one layer."""
     lines = _soma(circuit, layer)
-    if layer.predicted_by != "nothing":
+    if layer.categorical:
+        lines += categorical_error(layer)
+    elif layer.predicted_by != "nothing":
         lines += _error(circuit, layer)
     if layer.predicted_by == "above":
         lines += _prediction(circuit, layer)
@@ -72,6 +75,7 @@ def error_synapses(circuit: Circuit, post: Layer, *, feedback: bool) -> list[str
 def _soma(circuit: Circuit, layer: Layer) -> list[str]:
     own = "" if layer.predicted_by == "nothing" else f"- {error_seen(circuit)}"
     drift = f"slope*fb {own}".strip() if layer.f else own.replace("- ", "-")
+    drift = "own" if layer.categorical else drift
     if not circuit.look_soma:
         return [soma(circuit, layer, drift)]
     gate = "free*" if layer.clamped == "switched" else ""

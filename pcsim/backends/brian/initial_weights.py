@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from brian2 import NeuronGroup, Synapses, second
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.sacramento import SacramentoFlow
+from pcsim.energies import Gaussian
 from pcsim.kernels.parameters import Parameters, Views
 from pcsim.kernels.transport import Feedback
 from pcsim.network import Mode
@@ -47,8 +49,9 @@ def set_initial_weights(
         for name, views in arrays.items():
             if name in link.variables:
                 setattr(link, name, numbers(views[k]["w"]))
-        if "log_var" in layer.variables:
-            layer.log_var = numbers(theta["log_var"])
+        energy = params.network.nodes[k].energy
+        if "log_var" in layer.variables and isinstance(energy, Gaussian):
+            layer.log_var = np.maximum(numbers(theta["log_var"]), log(energy.floor))
 
 
 def _separate_arrays(

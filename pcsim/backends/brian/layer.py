@@ -23,6 +23,8 @@ class Layer:
     """Whether errors are divided by a variance `var` per unit."""
     learned_variance: bool = False
     """Whether ln var is a state `log_var` that learns."""
+    categorical: bool = False
+    """Whether the energy is categorical: predictions are logits."""
     sends_feedback: bool = False
     """Whether the layer above is free, and so hears this one's errors."""
     interneurons: bool = False

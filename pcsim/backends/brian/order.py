@@ -6,7 +6,7 @@ All orders are within Brian2's slot `groups`. Rates r are computed before it, at
 PREDICT = -8
 """Sums over the layer above: predictions; squares of weights, row by row."""
 STORE_ERR, DELIVER_ERR = -7, -6
-"""Errors go into their delay lines, and late ones come out; sums over a whole array."""
+"""Errors go into their delay lines, and late ones come out; sums over a layer or an array."""
 STORE_FB, DELIVER_FB = -5, -4
 """The same for feedback that is late."""
 FEEDBACK = -3
@@ -25,6 +25,9 @@ OF_SUM = {
     "inter_in_post": PREDICT,
     "row_power_post": PREDICT,
     "array_power_post": DELIVER_ERR,
+    "total_q_post": STORE_ERR,
+    "total_p_post": STORE_ERR,
+    "mean_ratio_post": DELIVER_ERR,
     "fb_pre": FEEDBACK,
     "td_pre": FEEDBACK,
     "lateral_pre": FEEDBACK,

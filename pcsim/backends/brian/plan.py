@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Literal
 
+from pcsim.backends.brian.categorical_equations import SOFTMAX
 from pcsim.backends.brian.equations import layer_equations, synapse_equations
 from pcsim.backends.brian.layer import Layer
 from pcsim.backends.brian.support import refuse
@@ -98,6 +99,8 @@ class Plan:
             text = synapse_equations(circuit, feedback=post.sends_feedback, post=post)
             # Brian2 puts subexpressions of the postsynaptic layer (its errors) into the synapses.
             constants = _used(_constants(network, circuit, k, scale), text + groups[k].text)
+            if own_tau_w:
+                constants.pop("tau_w")
             connections.append(Connection(f"{name}_map{k}", k + 1, k, text, constants))
         for k, group in enumerate(groups):
             constants = _constants(network, circuit, k, scale)
@@ -109,8 +112,7 @@ def _group(
     network: Network, circuit: Circuit, mode: Mode, k: int, scale: float, own: bool, name: str
 ) -> Group:
     node, holds, top = network.nodes[k], network.holds(mode), len(network.nodes) - 1
-    energy = node.energy
-    assert isinstance(energy, Gaussian)
+    gaussian = node.energy if isinstance(node.energy, Gaussian) else None
     dense = node.map if isinstance(node.map, Dense) else None
     heard = k < top and holds[k + 1] == "free"
     layer = Layer(
@@ -119,8 +121,9 @@ def _group(
         predicted_by="above" if dense else "nothing" if node.map is None else "prior",
         clamped=_clamped(holds[k], k, top),
         bias=dense is not None and dense.bias,
-        precision=not energy.unit and node.map is not None,
-        learned_variance=energy.learned and node.map is not None,
+        precision=gaussian is not None and not gaussian.unit and node.map is not None,
+        learned_variance=gaussian is not None and gaussian.learned and node.map is not None,
+        categorical=gaussian is None,
         sends_feedback=heard,
         interneurons=circuit.kind in ("dendritic", "sacramento") and heard,
         own_tau_w=own,
@@ -129,7 +132,8 @@ def _group(
     constants = _constants(network, circuit, k, scale)
     floor = FLOOR if layer.learned_variance and layer.clamped != "always" else ""
     used = _used(constants, text + floor)
-    return Group(f"{name}_layer{k}", node.units, layer, text, used, energy.variance, floor)
+    variance = gaussian.variance if gaussian else 1.0
+    return Group(f"{name}_layer{k}", node.units, layer, text, used, variance, floor)
 
 
 def _nonlinearity(network: Network, circuit: Circuit, k: int) -> str | None:
@@ -152,6 +156,8 @@ def _within(
     found = []
     if circuit.transport == "sign" and group.layer.sends_feedback:
         found.append(Within(f"{name}_power{k}", k, ARRAY_POWER, {}))
+    if group.layer.categorical:
+        found.append(Within(f"{name}_softmax{k}", k, SOFTMAX, {}))
     for delay, (source, target) in delayed_errors(circuit, group.layer).items():
         text = delay_ring(target, delay)
         used = _used(constants, text + group.text)

@@ -1,8 +1,8 @@
 """Synapses from a layer to itself, for what no unit knows alone: its past, its whole array.
 
-    delay_ring   A pure delay of d time steps is a ring of d+1 synapses from each unit to itself.
-                 One slot is written in every step, and the oldest one is delivered.
-    array_power  The mean square of all weights onto a layer (feedback by sign), from its rows.
+delay_ring   A pure delay of d time steps is a ring of d+1 synapses from each unit to itself.
+             One slot is written in every step, and the oldest one is delivered.
+array_power  The mean square of all weights onto a layer (feedback by sign), from its rows.
 """
 
 from __future__ import annotations
