@@ -124,7 +124,11 @@ def _arrays(flow):
     """Yield the arrays of the continuous backend by the names they have in Brian2."""
     for k, views in enumerate(flow.params.of):
         yield from ((f"{name}{k}", array) for name, array in views.items())
-        if flow.feedback is not None and flow.feedback.flat is not None and "w" in flow.feedback.of[k]:
+        if (
+            flow.feedback is not None
+            and flow.feedback.flat is not None
+            and "w" in flow.feedback.of[k]
+        ):
             yield f"w_fb{k}", flow.feedback.of[k]["w"]
         learned = getattr(flow, "inter", None) and flow.circuit.inter_learned
         if hasattr(flow, "pi") and 0 < k + 1 < flow.depth:

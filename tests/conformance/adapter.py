@@ -1,6 +1,6 @@
 """What the suite asks of a backend, and how what it shows is compared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,7 +38,9 @@ class Adapter:
         return [gap for gap in self.gaps if gap.features <= case.features]
 
 
-def differences(reference: Trajectory, found: Trajectory, not_shown: set[str]) -> dict[str, float]:
+def differences(
+    reference: Trajectory, found: Trajectory, not_shown: Set[str] = frozenset()
+) -> dict[str, float]:
     """Return the largest difference over all steps by name; both must show the same names."""
     assert set(found) <= set(reference), set(found) - set(reference)
     missing = set(reference) - set(found)

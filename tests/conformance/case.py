@@ -105,7 +105,9 @@ class Case:
         """Return the data of one presentation: a tensor per clamped layer, None for the others."""
         rng = np.random.default_rng([shown.sample, 1])
         shape = (self.chips, self.samples)
-        draws = [torch.as_tensor(rng.standard_normal((*shape, n.units))) for n in self.network.nodes]
+        draws = [
+            torch.as_tensor(rng.standard_normal((*shape, n.units))) for n in self.network.nodes
+        ]
         if isinstance(self.network.nodes[0].energy, Categorical):
             draws[0] = torch.softmax(2 * draws[0], -1)
         holds = list(self.network.holds(self.mode))
@@ -126,7 +128,9 @@ class Case:
         if not (self.tau_x_per_chip or "tau_x" in self.mismatch):
             return None
         return [
-            torch.as_tensor(np.stack([self._lognormal(s, k, n.units) for s in self._chips]))[:, None]
+            torch.as_tensor(np.stack([self._lognormal(s, k, n.units) for s in self._chips]))[
+                :, None
+            ]
             for k, n in enumerate(self.network.nodes)
         ]
 

@@ -40,7 +40,13 @@ SACRAMENTO = {
     "kind": "sacramento",
     "conductances": Conductances(g_lk=0.1, g_A=0.8, g_D=0.9, g_som=0.8),
 }
-ALL_PLASTIC = {"eta_apical": 0.5, "eta_down": 0.3, "self_predicting": False, "tau_inter": 0.3}
+ALL_PLASTIC = {
+    "eta_inter": 0.8,
+    "eta_apical": 0.5,
+    "eta_down": 0.3,
+    "self_predicting": False,
+    "tau_inter": 0.3,
+}
 
 
 def circuit(**fields):
@@ -77,7 +83,11 @@ SUBTLE = [
     Case("linear", mlp(f="identity"), circuit()),
     Case("gelu", mlp(f="gelu"), circuit()),
     Case("a batch", mlp(), circuit(tau_w=20.0), samples=4, scale=0.25),
-    Case("Kolen and Pollack", mlp(), circuit(transport="kolen_pollack", weight_decay=0.1)),
+    Case(
+        "Kolen and Pollack",
+        mlp(),
+        circuit(transport="kolen_pollack", weight_decay=0.1, feedback_gain=1.5),
+    ),
     Case("weight decay", mlp(), circuit(weight_decay=0.2), scale=0.5),
     Case("fixed variances", mlp(**FIXED), circuit()),
     Case("fixed variances, error units", mlp(**FIXED), circuit(**CIRCUITS["error_units"])),
@@ -100,7 +110,7 @@ SUBTLE = [
     ),
     Case("label let go, error units", mlp(), circuit(**CIRCUITS["late"]), script=SETTLE),
     Case("label let go, dendritic", mlp(3, 4, 3, 2), circuit(**CIRCUITS["lags"]), script=SETTLE),
-    Case("unit conductances", mlp(3, 4, 3, 2), circuit(kind="dendritic"), scale=0.5),
+    Case("unit conductances", mlp(3, 4, 3, 2), circuit(kind="dendritic", tau_x=0.8), scale=0.5),
     Case(
         "interneurons read W",
         mlp(),
