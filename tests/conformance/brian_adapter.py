@@ -3,6 +3,7 @@
 import numpy as np
 from adapter import Adapter, Gap
 from brian2 import StateMonitor
+from brian2.codegen.runtime.numpy_rt import NumpyCodeObject
 from case import DT
 
 from pcsim.backends.brian import RECORD, BrianBackend
@@ -69,7 +70,7 @@ def watch(engine):
         if engine.parts.plan.groups[k].layer.clamped == "switched":
             seen = [name for name in seen if name != "u"]
         monitor = StateMonitor(
-            made, seen, name=f"seen_{made.name}", codeobj_class=first.codeobj_class, **options
+            made, seen, name=f"seen_{made.name}", codeobj_class=NumpyCodeObject, **options
         )
         engine.net.add(monitor)
         for name in seen:

@@ -128,6 +128,20 @@ SUBTLE = [
     ),
     Case("mismatch, learned", mlp(**LEARNED), circuit(), mismatch=("tau_x", "tau_w")),
     Case("mismatch, dendritic", mlp(), circuit(**CIRCUITS["lags"]), mismatch=("tau_x",)),
+    Case(
+        "one map, late",
+        mlp(3, 2, f_input=True, prior=0.2),
+        circuit(delay_err=0.1, delay_fb=0.2),
+        "generative",
+        mismatch=("tau_x",),
+    ),
+    Case(
+        "one map, lags",
+        mlp(3, 2, f_input=True, prior=0.2),
+        circuit(transport="kolen_pollack", **CIRCUITS["lags"]),
+        "generative",
+        tau_x_per_chip=True,
+    ),
     Case("sacramento", mlp(3, 5, 4, 2, bias=False), circuit(**SACRAMENTO), script=SETTLE),
     Case(
         "sacramento, all plastic",

@@ -19,7 +19,7 @@ from typing import Any
 
 import brian2
 import numpy as np
-from brian2 import NeuronGroup, Synapses, second
+from brian2 import NeuronGroup, Synapses, defaultclock, second
 from numpy.typing import ArrayLike
 
 from pcsim.backends.brian import order
@@ -96,7 +96,7 @@ def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options
         _connect_chips(made, chips)
         _order_sums(made)
         return made
-    steps = whole_steps(f"circuit.{inner.delay}", inner.constants[inner.delay], layer.clock.dt_)
+    steps = round(inner.constants[inner.delay] / layer.clock.dt_)
     unit, slot = np.indices((len(layer), steps + 1)).reshape(2, -1)
     made.connect(i=unit, j=unit)
     made.slot = slot
@@ -137,6 +137,9 @@ def build(
         raise no("tau_x per unit", "the cells of a sacramento circuit share one capacity")
     if tau_w is not None and circuit.kind not in ("algebraic", "error_units"):
         raise no("tau_w per weight", f"all arrays of a {circuit.kind} circuit share circuit.tau_w")
+    dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
+    for field in order.OF_RING:
+        whole_steps(f"circuit.{field}", getattr(circuit, field), dt)
     plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=tau_w is not None, name=name)
     chips = params.replicas
     layers = tuple(neurons(group, chips, **options) for group in plan.groups)
