@@ -166,9 +166,9 @@ def _within(
 
 
 def mentions(text: str, name: str) -> bool:
-    """Return whether a name stands in the equations as a word of its own."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in text)
-    return name in words.split()
+    """Return whether a name stands in the equations as a word of its own, outside comments."""
+    code = " ".join(line.partition("#")[0] for line in text.splitlines())
+    return name in "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
 
 
 def _used(constants: dict[str, float], text: str) -> dict[str, float]:

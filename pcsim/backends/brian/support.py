@@ -44,9 +44,7 @@ def _refuse_energy(k: int, node: Node, circuit: Circuit) -> None:
     where, computed = f"network node {k}", circuit.kind == "algebraic" and not circuit.delay_err
     if isinstance(node.energy, Categorical):
         if k:
-            raise no(
-                f"{where}: energy categorical", "a softmax rate has no equation here"
-            )
+            raise no(f"{where}: energy categorical", "a softmax rate has no equation here")
         if not computed:
             raise no(f"{where}: energy categorical", CARRY.format("which a softmax is not made of"))
         return
