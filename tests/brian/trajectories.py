@@ -15,7 +15,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.kernels.parameters import Parameters
 
 DT = 0.1
-WEIGHTS = ("w", "w_inter", "w_fb", "w_pi", "w_down")
+WEIGHTS = ("w", "w_inter", "w_fb")
 NAMES = {"x": "x", "err": "err", "inter": "inter", "v_apical": "apical"}
 
 
@@ -75,7 +75,6 @@ class Pair:
             if step in switch:
                 self.continuous.load(switch[step])
             moving = {name: state.clone() for name, state in flow.moving().items()}
-            flow.settle_weights()
             arrays = {name: array.clone() for name, array in _arrays(flow)}
             self.continuous.advance(1)
             for name, state in ({**flow.states(), **moving} | arrays).items():
@@ -108,7 +107,7 @@ def watch(brian):
     options = {"record": True, "when": "groups", "order": RECORD, "clock": brian._clock}
     code = {"codeobj_class": brian.parts.layers[0].codeobj_class}
     for k, layer in enumerate(brian.parts.layers):
-        names = [n for n in (*NAMES, "b", "b_inter", "u", "log_var") if n in layer.variables]
+        names = [n for n in (*NAMES, "b", "b_inter") if n in layer.variables]
         monitor = StateMonitor(layer, names, name=f"seen{k}", **options, **code)
         link = None
         if k < len(brian.parts.maps):
@@ -124,15 +123,8 @@ def _arrays(flow):
     """Yield the arrays of the continuous backend by the names they have in Brian2."""
     for k, views in enumerate(flow.params.of):
         yield from ((f"{name}{k}", array) for name, array in views.items())
-        if (
-            flow.feedback is not None
-            and flow.feedback.flat is not None
-            and "w" in flow.feedback.of[k]
-        ):
+        if flow.feedback.flat is not None and "w" in flow.feedback.of[k]:
             yield f"w_fb{k}", flow.feedback.of[k]["w"]
         learned = getattr(flow, "inter", None) and flow.circuit.inter_learned
-        if hasattr(flow, "pi") and 0 < k + 1 < flow.depth:
-            for name, views2 in (("w_inter", flow.ip), ("w_pi", flow.pi), ("w_down", flow.down)):
-                yield f"{name}{k}", views2[k]["w"]
         if learned and "w" in flow.inter[k] and k + 1 in flow.free:
             yield from ((f"{name}_inter{k}", array) for name, array in flow.inter[k].items())

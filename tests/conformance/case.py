@@ -124,29 +124,23 @@ class Case:
 
     @property
     def tau_x(self) -> list[torch.Tensor] | None:
-        """Time constants per layer (chip, 1, unit): lognormal, chip k the same in any number."""
+        """Time constants per layer (chip, 1, unit): chip k is the same in any number of chips."""
         if not (self.tau_x_per_chip or "tau_x" in self.mismatch):
             return None
-        return [
-            torch.as_tensor(np.stack([self._lognormal(s, k, n.units) for s in self._chips]))[
-                :, None
-            ]
-            for k, n in enumerate(self.network.nodes)
-        ]
+        layers = []
+        for k, node in enumerate(self.network.nodes):
+            drawn = self._lognormal("tau_x", 0 if self.tau_x_per_chip else k, node.units)
+            kept = drawn[:, :1].repeat(node.units, 1) if self.tau_x_per_chip else drawn
+            layers.append(kept[:, None])
+        return layers
 
     @property
     def tau_w(self) -> torch.Tensor | None:
         if "tau_w" not in self.mismatch:
             return None
-        count = self.network.parameter_count
-        drawn = np.stack([self._lognormal(seed, 99, count) for seed in self._chips])
-        return torch.as_tensor(self.circuit.tau_w * drawn)
+        return self.circuit.weight_time * self._lognormal("tau_w", 0, self.network.parameter_count)
 
-    @property
-    def _chips(self) -> tuple[int, ...]:
-        return self.seeds[: self.chips]
-
-    def _lognormal(self, seed: int, site: int, count: int) -> np.ndarray:
-        if site != 99 and self.tau_x_per_chip:
-            return np.full(count, np.exp(0.2 * generator(seed, 5, 0).standard_normal()))
-        return np.exp(0.2 * generator(seed, 5, site).standard_normal(count))
+    def _lognormal(self, site: str, layer: int, count: int) -> torch.Tensor:
+        key = (5, ("tau_x", "tau_w").index(site), layer)
+        draws = [generator(seed, *key).normal(0, 0.2, count) for seed in self.seeds[: self.chips]]
+        return torch.as_tensor(np.exp(draws))
