@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pcsim.backends.brian.equations import RATES
+from pcsim.backends.brian.expressions import RATES, rate, slope
 from pcsim.errors import UnsupportedError
 from pcsim.spiking import Spiking
 
@@ -63,9 +63,9 @@ def spiking_layer_equations(layer: SpikingLayer, spiking: Spiking) -> str:
                 f"spiking circuit: network.f {layer.f!r} has no elementwise Brian2 expression "
                 f"here; choose one of {', '.join(RATES)}"
             )
-        rate, slope = RATES[layer.f]
         # Not constant over dt: the threshold must see the rate after the soma has moved.
-        lines += [f"r = {rate} : 1"] + ([f"slope = {slope} : 1"] if layer.predicted else [])
+        lines += [f"r = {rate(layer.f, 'x')} : 1"]
+        lines += [f"slope = {slope(layer.f, 'x', 'r')} : 1"] if layer.predicted else []
         lines += [trace("r_hat", "what the layer below believes of r")]
         lines += ["k_soma = floor((r - r_hat)/q + 0.5) : 1"]
     if layer.sends_errors:
