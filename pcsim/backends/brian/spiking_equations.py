@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pcsim.backends.brian.expressions import rate, slope
+from pcsim.backends.brian.expressions import RATES, rate, slope
+from pcsim.errors import UnsupportedError
 from pcsim.spiking import Spiking
 
 SOMA, APICAL = "spike", "apical"
@@ -57,6 +58,11 @@ def spiking_layer_equations(layer: SpikingLayer, spiking: Spiking) -> str:
         lines += ["db/dt = err/tau_w : 1"] if layer.bias else []
         lines += [trace("mu", "prediction, left by somatic events of the layer above")]
     if layer.f is not None:
+        if layer.f not in RATES:
+            raise UnsupportedError(
+                f"spiking circuit: network.f {layer.f!r} has no elementwise Brian2 expression "
+                f"here; choose one of {', '.join(RATES)}"
+            )
         # Not constant over dt: the threshold must see the rate after the soma has moved.
         lines += [f"r = {rate(layer.f, 'x')} : 1"]
         lines += [f"slope = {slope(layer.f, 'x', 'r')} : 1"] if layer.predicted else []
