@@ -49,7 +49,7 @@ class ChipRun:
         self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
-        self.noise = Seeded(config.solver.noise_seed, device)
+        self.noise = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
         if self.hardware:
             self.hardware.noise = self.noise

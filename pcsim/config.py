@@ -174,7 +174,7 @@ class Grid(Frozen):
     alpha: Annotated[tuple[Positive, ...], AsList] = ()
     weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
     gamma: Annotated[tuple[Positive, ...], AsList] = ()
-    hardware: Mapping[str, Annotated[tuple[float, ...], AsList]] = {}
+    hardware: Mapping[str, Annotated[tuple[int | float, ...], AsList]] = {}
     """Numbers of the hardware by "piece.field", such as "weights.bits" = [4, 6, 8]."""
 
 

@@ -52,7 +52,7 @@ class SweepTable(Frozen):
     axes: tuple[Axis, ...]
     fuse: Annotated[int, Field(ge=1)] = 32
     """At most so many points share one run; 1: each point has its own."""
-    leave_out: tuple[str, ...] = Field(("parameters",), strict=False)
+    leave_out: tuple[str, ...] = Field(("parameters", "predictions"), strict=False)
     """Variables of a run that are not stored."""
     invalid: Literal["refuse", "record"] = "refuse"
     """Combinations that make no sense: refuse them before the sweep starts, or record as failed."""

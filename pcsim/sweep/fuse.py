@@ -8,7 +8,7 @@ arithmetic.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -43,8 +43,8 @@ def _independent(config: Config) -> bool:
     if config.run.backend == "discrete":
         # With patience, one replica that still improves keeps all others training.
         return not config.learning.patience
-    # Automatic chips go on until the last has settled; temporal noise is drawn for all in one go.
-    return not config.run.automatic and not config.circuit.sigma_x
+    # Automatic chips go on until the last has settled. Temporal noise is the same in all cells.
+    return not config.run.automatic
 
 
 def _alpha(config: Config) -> bool:
@@ -68,6 +68,15 @@ TENSOR_FIELDS = (
     TensorField("schedule.gamma", "gamma", _gamma),
 )
 """The registry: a further field needs a list in `[grid]` and one entry here."""
+PIECES = "hardware.pieces."
+"""Numbers of the hardware are known by this prefix; their lists stand in `[grid.hardware]`."""
+
+
+def tensor_fields(swept: Iterable[str]) -> tuple[TensorField, ...]:
+    """Return the fields of the registry, and every swept number of the hardware."""
+    pieces = sorted(field for field in swept if field.startswith(PIECES))
+    on_hardware = (TensorField(f, f.removeprefix(PIECES), _independent) for f in pieces)
+    return (*TENSOR_FIELDS, *on_hardware)
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ def plan(sweep: Sweep) -> tuple[Run, ...]:
     for point in sweep.points:
         if point.config is None:
             continue
-        usable = tuple(f for f in TENSOR_FIELDS if f.field in swept and _fits(f, point.config))
+        usable = tuple(f for f in tensor_fields(swept) if f.field in swept and _fits(f, point))
         key = _key(point, usable)
         groups.setdefault(key, []).append(point)
         fields[key] = usable
@@ -101,7 +110,12 @@ def plan(sweep: Sweep) -> tuple[Run, ...]:
     return tuple(sorted(runs, key=lambda run: run.points[0]))
 
 
-def _fits(field: TensorField, config: Config) -> bool:
+def _fits(field: TensorField, point: Point) -> bool:
+    config, value = point.config, point.values[field.field]
+    assert config
+    if field.field.startswith(PIECES):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and field.allowed(config) and not config.grid.hardware
     return field.allowed(config) and not getattr(config.grid, field.grid)
 
 
@@ -175,7 +189,9 @@ def fused_config(sweep: Sweep, run: Run) -> Config:
     if not run.grid:
         return first
     data = json.loads(first.to_json())
-    data["grid"] |= {name: list(values) for name, values in run.grid.items()}
+    for name, values in run.grid.items():
+        place = data["grid"] if name in data["grid"] else data["grid"]["hardware"]
+        place[name] = list(values)
     return configuration.parse(data, "fused run")
 
 

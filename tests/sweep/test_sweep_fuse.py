@@ -98,7 +98,6 @@ def test_fused_chips_equal_lone_chips(tmp_path):
             "learning.alpha",
             {"run": {"backend": "continuous", "automatic": True}, "learning": {"batch": 0}},
         ),
-        ("learning.alpha", {"run": {"backend": "continuous"}, "circuit": {"sigma_x": 0.1}}),
         ("learning.alpha", {"run": {"backend": "continuous"}, "circuit": {"tau_w": 9.0}}),
         ("schedule.T", {}),
     ],
