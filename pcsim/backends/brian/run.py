@@ -88,6 +88,11 @@ class BrianBackend:
                 f"sample at a time (batch 1); matrix products (brian.products, brian.fused) share "
                 f"weights"
             )
+        if samples > 1 and target == "standalone":
+            raise UnsupportedError(
+                f"backend brian: learning.batch {samples}: the standalone program sees one sample "
+                f"at a time; targets 'numpy' and 'cython' share weights by matrix products"
+            )
         if folder is not None and target != "standalone":
             raise ConfigError("brian.folder: only target 'standalone' builds a program in a folder")
         self.network, self.circuit, self.params = network, circuit, params
@@ -103,7 +108,7 @@ class BrianBackend:
 
         if target == "standalone":
             self._simulator: Standalone | Runtime = Standalone(
-                parts, circuit, (self.chips, samples), dt, fused=dense, folder=folder, name=name
+                parts, circuit, self.chips, dt, fused=dense, folder=folder, name=name
             )
             self.parts, arrays = self._simulator.parts, self._simulator.arrays
         else:
