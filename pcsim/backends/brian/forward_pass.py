@@ -1,7 +1,7 @@
 """The feed-forward pass of a Brian2 population: a reset that a chip must be told.
 
-    x_l = a_B (W f(x_{l+1}) + b) for free layers from the top down; error units to zero; lagged
-    interneurons and apical dendrites to their rest at these x.
+x_l = a_B (W f(x_{l+1}) + b) for free layers from the top down; error units to zero; lagged
+interneurons and apical dendrites to their rest at these x.
 """
 
 from __future__ import annotations

@@ -30,7 +30,9 @@ def fused_code(parts: Parts, chips: int, dt: float) -> str:
         for n, (link, held) in enumerate(zip(parts.plan.connections, parts.maps, strict=True))
     ]
     calls = "\n".join(f"    pcsim_pass{n}();" for n in range(len(passes)))
-    return f"{''.join(passes)}\ndouble pcsim_fused(double unused) {{\n{calls}\n    return unused;\n}}"
+    return (
+        f"{''.join(passes)}\ndouble pcsim_fused(double unused) {{\n{calls}\n    return unused;\n}}"
+    )
 
 
 class _Pass:

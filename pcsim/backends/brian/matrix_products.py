@@ -88,7 +88,9 @@ class MatrixProducts:
             NetworkOperation(self._learn, order=WEIGHTS, name=f"{name}_learn", **options),
         ]
         if samples > 1:
-            share = NetworkOperation(self._share, order=NEURONS + 1, name=f"{name}_share", **options)
+            share = NetworkOperation(
+                self._share, order=NEURONS + 1, name=f"{name}_share", **options
+            )
             self.operations.append(share)
 
     def _predict(self) -> None:

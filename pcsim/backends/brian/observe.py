@@ -78,9 +78,7 @@ class Population:
     def moving(self) -> dict[str, Tensor]:
         """Return copies of the states that move, by name."""
         self._simulator.settle()
-        return {
-            label: self._arrays.read(*self.variable(label)) for label in self.moving_names()
-        }
+        return {label: self._arrays.read(*self.variable(label)) for label in self.moving_names()}
 
     def moving_names(self) -> list[str]:
         """Return the names of the states that move when no layer is let go."""

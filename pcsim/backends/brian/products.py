@@ -51,7 +51,9 @@ class Products:
         """Read the equations of a `Synapses` object."""
         equations = Equations(text)
         arrays = tuple(n for n, eq in equations.items() if eq.type != SUBEXPRESSION)
-        onto_post, onto_pre, learning = {}, {}, {}
+        onto_post: dict[str, tuple[Term, ...]] = {}
+        onto_pre: dict[str, tuple[Term, ...]] = {}
+        learning: dict[str, tuple[Term, ...]] = {}
         for name, equation in equations.items():
             if equation.type == DIFFERENTIAL_EQUATION:
                 learning[name] = factors(equation.expr.code, arrays)

@@ -250,8 +250,12 @@ class BrianBackend:
 
     def _learning(self) -> list[Any]:
         """Return the variables of maps, and the biases beside the layers' states."""
-        found = [link.variables[name] for link in self.parts.maps for name in WEIGHTS
-                 if name in link.variables]
+        found = [
+            link.variables[name]
+            for link in self.parts.maps
+            for name in WEIGHTS
+            if name in link.variables
+        ]
         return found + [
             variable
             for k in range(len(self.parts.layers))
