@@ -1,6 +1,7 @@
 """A run in continuous time: chips see a stream of presentations, and everything flows.
 
-The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and τ_w = dt/α, both
+The stream is a program that yields once per time step; the engine (torch or Brian2) takes the
+steps. The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and τ_w = dt/α, both
 are the same arithmetic.
 """
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.config import Config
+from pcsim.convergence_window import ConvergenceWindow
 from pcsim.engines import engine_for
 from pcsim.kernels.parameters import initial_parameters, initial_states
 from pcsim.record import Recorder
@@ -249,18 +251,12 @@ class ChipRun:
         criterion, engine = self.config.convergence, self.engine
         engine.load(next(self.task.batches(self.chips, 0, 0)))
         self._initialise(first=True)
-        window: list[np.ndarray] = []
-        start: np.ndarray | None = None
+        window = ConvergenceWindow(criterion)
         while engine.steps < criterion.max_steps:
             yield from self._advance(1)
             energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
-            window.append(energy)
-            start = energy if start is None else start
-            if len(window) > criterion.window:
-                before = window.pop(0)
-                with np.errstate(invalid="ignore"):  # ∞ − ∞ in a chip that has diverged
-                    moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
-                moving &= np.abs(energy) > criterion.atol * np.abs(start)
+            moving = window.moving(energy)
+            if moving is not None:
                 self._settled = ~moving
                 if not (moving & ~engine.mark_diverged().numpy()).any():
                     break

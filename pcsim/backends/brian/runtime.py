@@ -55,10 +55,16 @@ class Runtime:
         if next(program, self) is self:
             return
         self._program = program
-        self.net.run(steps * self._dt * second, namespace={})
-        if self._program is not None:
-            # Brian2 turns an interruption into a quiet end of its run.
-            raise KeyboardInterrupt
+        try:
+            # A chip that diverges is for the verdict to report, not for numpy to warn of.
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.net.run(steps * self._dt * second, namespace={})
+            if self._program is not None:
+                # Brian2 turns an interruption into a quiet end of its run.
+                assert BrianNetwork._globally_stopped, f"a program of more than {steps} steps"
+                raise KeyboardInterrupt
+        finally:
+            self._program = None
 
     def _remember(self) -> None:
         """Keep what moves, as it is when errors are known and nothing has moved yet."""

@@ -82,6 +82,8 @@ class Standalone:
         self.before = self.arrays.present()
         self._taken = self._waiting = 0
         self._commands: list[tuple[int, int, np.ndarray]] = []
+        self._number = {variable: n for n, variable in enumerate(self._layer_arrays)}
+        self._bytes = 0
 
     def _keep_initial_values(self) -> None:
         """Brian2 forgets the values given to synapses; they are still in what it will write."""
@@ -123,7 +125,8 @@ class Standalone:
         """Set an array of layer k, at the present step."""
         variable = self.parts.layers[k].variables[name]
         numbers = self.arrays.spread(value, variable.size).astype(variable.dtype)
-        self._commands.append((self._waiting, self._layer_arrays.index(variable), numbers))
+        self._commands.append((self._waiting, self._number[variable], numbers))
+        self._bytes += numbers.nbytes
 
     def feedforward(self) -> None:
         """Set the free states to the feed-forward pass, at the present step."""
@@ -133,27 +136,22 @@ class Standalone:
         """Put off one step whenever the program yields."""
         for _ in program:
             self._waiting += 1
-            if sum(numbers.nbytes for *_, numbers in self._commands[-1:]) and self._full():
+            if self._bytes > QUEUE_BYTES or self._waiting == ENDLESS - 1:
                 self.settle()
-
-    def _full(self) -> bool:
-        each = sum(numbers.nbytes for *_, numbers in self._commands[:16]) / 16
-        return each * len(self._commands) > QUEUE_BYTES or self._waiting >= ENDLESS - 1
 
     def settle(self) -> None:
         """Take all steps that were put off, so that arrays are up to date."""
-        commands, self._commands = self._commands, []
-        steps, self._waiting = self._waiting, 0
+        commands, steps = self._commands, self._waiting
+        self._commands, self._waiting, self._bytes = [], 0, 0
         if steps:
-            early = [command for command in commands if command[0] < steps]
-            self._call(steps, early)
+            self._call(steps, [command for command in commands if command[0] < steps])
             self._taken += steps
-        for _, which, numbers in commands:
-            if _ == steps:
+        for step, which, numbers in commands:
+            if step == steps:  # no step follows
                 self._now(which, numbers)
 
     def _now(self, which: int, numbers: np.ndarray) -> None:
-        """Execute a command that no step follows."""
+        """Execute a command in Python instead of C++."""
         if which == FORWARD_PASS:
             self._forward()
         else:
@@ -173,7 +171,8 @@ class Standalone:
             path = f"static_arrays/now_{variable.owner.name}_{variable.name}.dat"
             variable.get_value().tofile(self.folder / path)
             arguments.append(f"{variable.owner.name}.{variable.name}={path}")
-        device.run(str(self.folder), with_output=False, run_args=arguments)
+        with np.errstate(over="ignore", invalid="ignore"):  # in Brian2's check for huge numbers
+            device.run(str(self.folder), with_output=False, run_args=arguments)
         for variable in [*self._layer_arrays, *self._map_arrays]:
             values = np.fromfile(results / device.get_array_filename(variable), variable.dtype)
             self._set(variable, values)
