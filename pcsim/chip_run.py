@@ -1,8 +1,8 @@
 """A run in continuous time: chips see a stream of presentations, and everything flows.
 
 The stream is a program that yields once per time step; the engine (torch or Brian2) takes the
-steps. The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and τ_w = dt/α, both
-are the same arithmetic.
+steps. The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and
+τ_w = dt/α, both are the same arithmetic.
 """
 
 from __future__ import annotations

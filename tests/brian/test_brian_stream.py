@@ -131,6 +131,7 @@ def test_trajectories(tmp_path):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=LIMIT, err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
 def test_interrupted_and_resumed(tmp_path, monkeypatch):
     """A checkpoint after each presentation; stopped in the second epoch; the same in the end."""
     one = setting(circuit={"kind": "error_units", "tau_err": 0.3}, schedule={"init": "carry"})

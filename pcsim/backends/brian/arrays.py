@@ -27,6 +27,11 @@ class Arrays:
         self.parts, self.chips, self.samples = parts, chips, samples
         self._store = store
         self._formulas: dict[tuple[int, str], Formula] = {}
+        self.moving: list[list[Any]] = [
+            [layer.variables[name] for name in sorted(layer.equations.diff_eq_names)]
+            for layer in parts.layers
+        ]
+        """The variables of each layer that have an equation of motion."""
 
     def has(self, k: int, name: str) -> bool:
         """Return whether layer k knows this name."""
@@ -65,12 +70,6 @@ class Arrays:
             value = value.expand(self.chips, self.samples, units)
         return np.array(value.detach().cpu().numpy()).reshape(-1)
 
-    def moving(self, k: int) -> list[Any]:
-        """Return the variables of layer k that have an equation of motion."""
-        layer = self.parts.layers[k]
-        return [layer.variables[name] for name in sorted(layer.equations.diff_eq_names)]
-
     def present(self) -> list[dict[str, np.ndarray]]:
         """Return copies of all that moves, layer by layer."""
-        count = len(self.parts.layers)
-        return [{v.name: v.get_value().copy() for v in self.moving(k)} for k in range(count)]
+        return [{v.name: v.get_value().copy() for v in layer} for layer in self.moving]

@@ -29,7 +29,7 @@ class _Product:
         self, term: Term, groups: tuple[Any, Any, Any], given: dict[str, float], shape: Shape
     ) -> None:
         self.chips, self.samples, self.n_post, self.n_pre = shape
-        self.local = term.local
+        self.local, self._plain = term.local, term.synapse == "1"
         held, pre, post = groups
         self._synapse = Formula(held, term.synapse, given)
         self._pre = Formula(pre, term.pre)
@@ -49,6 +49,13 @@ class _Product:
         """Return B, which fits (chip, sample, post)."""
         value = self._post()
         return value.reshape(self.chips, self.samples, self.n_post) if value.ndim else value
+
+    def step(self, dt: float) -> np.ndarray:
+        """Return dt·S·(Bᵀ A) of an array that learns; what only the synapse knows counts once."""
+        if self.local:
+            return dt * self.synapse()
+        step = np.matmul((dt * self.post()).swapaxes(1, 2), self.pre())
+        return step if self._plain else self.synapse() * step
 
 
 class MatrixProducts:
@@ -105,22 +112,18 @@ class MatrixProducts:
 
     def _learn(self) -> None:
         for target, products in self._learning:
-            rates = [_rate(product) for product in products]  # all at the same weights
-            array = target.get_value()
-            for rate in rates:
-                array += self._dt * rate.ravel()
-        self._before = [
-            variable.get_value().reshape(shape)[:, :1].copy() for variable, shape in self._biases
-        ]
+            steps = [product.step(self._dt) for product in products]  # all at the same weights
+            array = target.get_value().reshape(steps[0].shape)
+            for step in steps:
+                array += step
+        if self.samples > 1:
+            self._before = [
+                variable.get_value().reshape(shape)[:, :1].copy()
+                for variable, shape in self._biases
+            ]
 
     def _share(self) -> None:
         """Add up what each sample has done to the biases."""
         for (variable, shape), start in zip(self._biases, self._before, strict=True):
             moved = variable.get_value().reshape(shape)
             moved[:] = start + (moved - start).sum(1, keepdims=True)
-
-
-def _rate(product: _Product) -> np.ndarray:
-    if product.local:
-        return product.synapse()
-    return product.synapse() * np.matmul(product.post().swapaxes(1, 2), product.pre())

@@ -22,7 +22,7 @@ from pcsim.backends.brian.arrays import Arrays
 from pcsim.backends.brian.build import Parts, build
 from pcsim.backends.brian.dense import build_dense
 from pcsim.backends.brian.forward_pass import ForwardPass
-from pcsim.backends.brian.matrix_products import MatrixProducts
+from pcsim.backends.brian.matrix_products import BIASES, MatrixProducts
 from pcsim.backends.brian.observe import Population
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.runtime import Runtime, code_class, set_value
@@ -34,6 +34,8 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 
+ARRAYS = ("w", "w_fb", "w_inter")
+"""What a map may hold, in this order in a checkpoint; biases follow."""
 FLOATS = {torch.float64: np.float64, torch.float32: np.float32}
 
 
@@ -251,20 +253,9 @@ class BrianBackend:
     def _learning(self) -> list[Any]:
         """Return the variables of maps, and the biases beside the layers' states."""
         found = [
-            link.variables[name]
-            for link in self.parts.maps
-            for name in WEIGHTS
-            if name in link.variables
+            link.variables[n] for link in self.parts.maps for n in ARRAYS if n in link.variables
         ]
-        return found + [
-            variable
-            for k in range(len(self.parts.layers))
-            for variable in self._arrays.moving(k)
-            if variable.name in ("b", "b_inter")
-        ]
-
-
-WEIGHTS = ("w", "w_fb", "w_inter")
+        return found + [v for layer in self._arrays.moving for v in layer if v.name in BIASES]
 
 
 def _repeat(steps: int, watch: Callable[[], None] | None) -> Iterator[None]:

@@ -66,8 +66,7 @@ class Standalone:
             self._map_arrays = [v for link in self.parts.maps for v in _arrays(link)]
             self.arrays = Arrays(self.parts, chips, 1, self._set)
             self._forward = ForwardPass(self.arrays, circuit)
-            count = range(len(self.parts.layers))
-            self._moving = [v for k in count for v in self.arrays.moving(k)]
+            self._moving = [v for layer in self.arrays.moving for v in layer]
             driver = NeuronGroup(1, "unused : 1", name=f"{name}_driver", namespace={}, clock=clock)
             stream = stream_code(self.parts, circuit, chips, self._layer_arrays)
             called("pcsim_stream", stream, driver, clock, "before_start", -1)
