@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -34,12 +35,13 @@ def measure(sizes: tuple[int, ...] = SIZES, rounds: int = 5, share: float = 1.0)
     network = Network.mlp(sizes)
     engines: dict[str, Engine] = {}
     building: dict[str, float] = {}
-    for name, options in {
+    contestants: dict[str, dict[str, Any]] = {
         PLAIN: {"target": "standalone"},
         FUSED: {"target": "standalone", "dense": True},
         PRODUCTS: {"target": "numpy", "dense": True},
         NUMPY: {"target": "numpy"},
-    }.items():
+    }
+    for name, options in contestants.items():
         start = time.perf_counter()
         params = initial_parameters(network, [0], torch.float64)
         engines[name] = BrianBackend(network, params, CIRCUIT, dt=DT, **options)

@@ -202,7 +202,10 @@ class ChipRun:
 
     def _draw_tops(self) -> None:
         """A free top has no prediction to start from: it is drawn, as in the discrete backend."""
-        presentation, holds = self.engine.steps // self._period, self.network.holds(self.task.mode)
+        presentation, holds = (
+            self.engine.steps // self._period,
+            self.network.holds(self.config.data.mode),
+        )
         for root in self.network.roots:
             if holds[root] == "free":
                 seeds, sd = self.chips.each_seed, self.config.schedule.init_sd
