@@ -53,8 +53,8 @@ class _Product:
     def step(self, dt: float) -> np.ndarray:
         """Return dt·S·(Bᵀ A) of an array that learns; what only the synapse knows counts once."""
         if self.local:
-            return dt * self.synapse()
-        step = np.matmul((dt * self.post()).swapaxes(1, 2), self.pre())
+            return np.asarray(dt * self.synapse())
+        step: np.ndarray = np.matmul((dt * self.post()).swapaxes(1, 2), self.pre())
         return step if self._plain else self.synapse() * step
 
 
