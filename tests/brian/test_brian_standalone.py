@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 import trajectories as tr
-from brian2.devices import device as devices
+from brian2.devices.device import previous_devices
 
 from pcsim import config, run
 from pcsim.backends.brian import BrianBackend
@@ -35,7 +35,7 @@ LAGS = Circuit(
 def surroundings():
     """Everything global that a build could change."""
     preferences = {name: str(brian2.prefs[name]) for name in brian2.prefs.keys()}  # noqa: SIM118
-    return brian2.get_device(), list(devices.previous_devices), brian2.defaultclock.dt, preferences
+    return brian2.get_device(), list(previous_devices), brian2.defaultclock.dt, preferences
 
 
 @pytest.mark.parametrize(
