@@ -184,9 +184,10 @@ class BrianBackend:
                 f"{units}), got {shape}"
             )
         if shape[1] != self.samples:
+            seen = "one sample" if self.samples == 1 else f"{self.samples} samples"
             raise UnsupportedError(
-                f"backend brian: learning.batch {shape[1]}: this population was built for "
-                f"{self.samples} sample(s) at a time (BrianBackend.samples)"
+                f"backend brian: learning.batch {shape[1]}: this population sees {seen} at a time; "
+                f"build it with dense=True and samples={shape[1]}"
             )
         hidden = self.parts.plan.groups[k].layer.clamped == "never"
         if hidden and self.circuit.kind == "dendritic":
