@@ -96,7 +96,9 @@ def test_dendritic_layers():
 
 def test_batches():
     data = [None if x is None else x.expand(1, 3, -1) for x in tr.clamps(NETWORK, "free", 1)]
-    with pytest.raises(UnsupportedError, match=r"learning.batch 3.*sees one sample at a time; build"):
+    with pytest.raises(
+        UnsupportedError, match=r"learning.batch 3.*sees one sample at a time; build"
+    ):
         backend(mode="free").load(data)
     with pytest.raises(UnsupportedError, match=r"learning.batch 3.*one sample at a time"):
         backend(samples=3)
