@@ -19,10 +19,10 @@ class BrianSettings(Frozen):
     folder: str = ""
     """standalone: where it is built; empty: a temporary folder, removed at the end."""
     fused: bool | None = None
-    """standalone: one pass over the weights for predictions, feedback and learning; not given: on.
-    Off: Brian2's own synapses."""
+    """standalone: one pass over the weights for predictions, feedback and learning; not given: on,
+    where the circuit is made of products. Off: Brian2's own synapses."""
     products: bool | None = None
-    """numpy, cython: matrix products instead of synapses; not given: on."""
+    """numpy, cython: matrix products instead of synapses; not given: on, where the same holds."""
 
     @model_validator(mode="after")
     def _only_where_meant(self) -> BrianSettings:
@@ -41,7 +41,6 @@ class BrianSettings(Frozen):
         return self
 
     @property
-    def dense(self) -> bool:
-        """Whether layers are multiplied as whole arrays, on this target."""
-        chosen = self.fused if self.target == "standalone" else self.products
-        return True if chosen is None else chosen
+    def dense(self) -> bool | None:
+        """Whether layers are multiplied as whole arrays, on this target; None: where possible."""
+        return self.fused if self.target == "standalone" else self.products

@@ -136,6 +136,7 @@ class DendriticFlow:
 
     def feedforward(self) -> None:
         """Set somas to their basal prediction, the other compartments to their rest there."""
+        self.feedback.refresh()
         for k in reversed(range(self.depth)):
             basal = self._basal(k, self._rate(k + 1))
             if self.holds[k] == "free":

@@ -91,6 +91,23 @@ def test_batches_share_weights():
         run(setting(learning={"batch": 5}, data={"limit": 20}, brian={"products": False}))
 
 
+def test_a_grid_of_learning_rates():
+    """Chips with time constants of their own per weight: by synapses, as products cannot."""
+    compared(grid={"alpha": [1e-2, 2e-2]}, run={"seeds": [0]})
+
+
+@pytest.mark.parametrize(
+    "circuit", [{"delay_fb": 0.2}, {"look_soma": 0.3}, {"transport": "sign"}], ids=str
+)
+@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+def test_circuits_by_synapses(circuit):
+    compared(circuit=circuit, stream={"t_settle": 0.4}, schedule={"init": "carry"})
+
+
+def test_categorical_labels():
+    compared(network={"output": {"kind": "categorical"}})
+
+
 def test_generative():
     """A free top is drawn at every presentation, from the same numbers."""
     compared(
@@ -160,7 +177,14 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch):
     [
         ({"solver": {"name": "rk4"}}, r"solver.name 'rk4'.*only 'euler'"),
         ({"circuit": {"sigma_x": 0.1}}, r"circuit.sigma_x.*noise_seed"),
-        ({"grid": {"alpha": [1e-3, 2e-3]}}, "tau_w per weight"),
+        (
+            {"grid": {"alpha": [1e-3, 2e-3]}, "brian": {"products": True}},
+            "time constants per weight are no products",
+        ),
+        (
+            {"circuit": {"delay_fb": 0.2}, "brian": {"target": "standalone"}},
+            r"circuit.delay_fb with target 'standalone'",
+        ),
         (
             {
                 "run": {"automatic": True},
@@ -174,7 +198,7 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch):
             r"learning.batch 5.*one sample at a time; targets 'numpy' and 'cython'",
         ),
     ],
-    ids=["solver", "noise", "alpha", "automatic", "batch"],
+    ids=["solver", "noise", "alpha", "delay", "automatic", "batch"],
 )
 def test_refusals(sections, reason):
     with pytest.raises(UnsupportedError, match=reason) as error:

@@ -15,7 +15,8 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
     ) from error
 
 from pcsim.backends.brian.build import RECORD, Parts, build, neurons, synapses
-from pcsim.backends.brian.equations import Layer, layer_equations, synapse_equations
+from pcsim.backends.brian.equations import layer_equations, synapse_equations
+from pcsim.backends.brian.layer import Layer
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.run import BrianBackend
 from pcsim.backends.brian.spiking import (

@@ -13,62 +13,62 @@ from typing import Any
 import numpy as np
 from brian2 import NeuronGroup, second
 from numpy.typing import ArrayLike
-from torch import Tensor
 
-from pcsim.backends.brian.build import Parts, basal_gain, neurons
+from pcsim.backends.brian.build import Parts, neurons
+from pcsim.backends.brian.initial_weights import set_initial_weights
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.products import Products
+from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
 from pcsim.kernels.parameters import Parameters
-from pcsim.kernels.transport import Feedback
+from pcsim.network import Mode
+
+
+def why_not_dense(plan: Plan, own_tau_w: bool) -> str | None:
+    """Return why a population cannot be made of whole arrays, or None if it can."""
+    if own_tau_w:
+        return "time constants per weight"
+    if plan.within:
+        return f"synapses within a layer ({plan.within[0].name})"
+    return None
 
 
 def build_dense(
     plan: Plan,
     circuit: Circuit,
     params: Parameters,
+    mode: Mode,
     *,
     samples: int = 1,
+    own: bool = False,
     seeds: Sequence[int] = (),
     tau_x: Sequence[ArrayLike] | None = None,
     **options: Any,
 ) -> Parts:
     """Build neurons and arrays; arguments as in `build`, `samples` share the weights of a chip."""
+    if reason := why_not_dense(plan, own):
+        raise no(
+            "brian.products, brian.fused",
+            f"{reason} are no products of whole layers; switch them off",
+        )
     chips = params.replicas
     layers = tuple(neurons(group, chips * samples, **options) for group in plan.groups)
     for k, (layer, group) in enumerate(zip(layers, plan.groups, strict=True)):
-        if group.layer.clamped != "always":
+        if "tau_x" in layer.variables:
             tau = np.asarray(circuit.tau_x if tau_x is None else tau_x[k], dtype=np.float64)
             spread = np.broadcast_to(tau, (chips, samples, group.units))
             layer.tau_x = spread.ravel() * second
-    feedback = Feedback(
-        circuit.transport, params, list(seeds) or list(range(chips)), circuit.feedback_gain
-    )
-    maps = []
-    for link in plan.connections:
-        theta, layer = params.of[link.post], layers[link.post]
-        gains = {
-            "w": basal_gain(circuit, link.post),
-            "w_inter": plan.groups[link.post].constants.get("a_D", 1.0),
-        }
-        names = Products.of(link.text).arrays
-        held = NeuronGroup(
-            theta["w"].nelement(),
-            "\n".join(f"{name} : 1" for name in names),
+    maps = tuple(
+        NeuronGroup(
+            params.of[link.post]["w"].nelement(),
+            "\n".join(f"{name} : 1" for name in Products.of(link.text).arrays),
             name=link.name,
             namespace={},
             **options,
         )
-        for name in names:
-            start = feedback.of[link.post]["w"] if name == "w_fb" else theta["w"] / gains[name]
-            setattr(held, name, _flat(start))
-        for name, bias in (("w", "b"), ("w_inter", "b_inter")):
-            if bias in layer.variables:
-                each = (theta["b"] / gains[name])[:, None].expand(-1, samples, -1)
-                setattr(layer, bias, _flat(each))
-        maps.append(held)
-    return Parts(plan, layers, tuple(maps))
-
-
-def _flat(tensor: Tensor) -> np.ndarray:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64).ravel()
+        for link in plan.connections
+    )
+    set_initial_weights(
+        layers, maps, circuit, params, mode, list(seeds) or list(range(chips)), samples
+    )
+    return Parts(plan, layers, maps)

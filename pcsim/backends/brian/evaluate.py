@@ -17,6 +17,7 @@ from brian2.core.variables import ArrayVariable, Subexpression
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "exp": np.exp,
+    "log": np.log,
     "sqrt": np.sqrt,
     "abs": np.abs,
     "sign": np.sign,

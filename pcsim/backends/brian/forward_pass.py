@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pcsim.backends.brian.arrays import Arrays
-from pcsim.backends.brian.build import basal_gain
+from pcsim.backends.brian.initial_weights import basal_gain
 from pcsim.circuit import Circuit
 from pcsim.kernels.nonlinearity import NONLINEARITIES
 
@@ -25,29 +25,35 @@ class ForwardPass:
         """Set all states."""
         arrays, groups = self.arrays, self.parts.plan.groups
         for k in reversed(range(len(self.parts.maps))):
-            value = basal_gain(self.circuit, k) * self._drive(k, "w", "b")
-            if groups[k].layer.clamped == "switched":
+            drive = basal_gain(self.circuit, k) * self._drive(k, "w", "b")
+            value = NONLINEARITIES[groups[k].layer.g].apply(drive, torch.empty_like(drive))
+            if arrays.has(k, "free"):
                 value = torch.where(arrays.read(k, "free") > 0, value, arrays.read(k, "x"))
             arrays.write(k, "x", value)
         for k, group in enumerate(groups):
             if arrays.stored(k, "err"):
                 arrays.write(k, "err", torch.zeros(1, 1, 1, dtype=arrays.read(k, "x").dtype))
+            if arrays.stored(k, "u"):
+                arrays.write(k, "u", arrays.read(k, "x"))
             if group.layer.interneurons:
                 self._rest(k)
 
     def _rest(self, k: int) -> None:
         """Set lagged interneurons of layer k, and the apical dendrites they reach, to rest."""
         circuit, arrays, groups = self.circuit, self.arrays, self.parts.plan.groups
-        if circuit.inter_learned:
+        if "w_inter" in self.parts.maps[k].variables:
             predicted = groups[k].constants["a_D"] * self._drive(k, "w_inter", "b_inter")
         else:
             predicted = basal_gain(circuit, k) * self._drive(k, "w", "b")
         x = arrays.read(k, "x")
         inter = torch.lerp(predicted, x, circuit.conductances.nudging)
-        if circuit.tau_inter:
+        if arrays.stored(k, "inter"):
             arrays.write(k, "inter", inter)
         if circuit.tau_apical:
-            back = arrays.weights(k, "w_fb" if circuit.transport != "shared" else "w")
+            separate = "w_fb" in self.parts.maps[k].variables
+            back = arrays.weights(k, "w_fb" if separate else "w")
+            if circuit.transport == "sign":
+                back = back.sign() * back.square().mean((1, 2), keepdim=True).sqrt()
             gain = groups[k + 1].constants["gain_td"]
             target = gain * torch.bmm(x - circuit.inhibition * inter, back)
             arrays.write(k + 1, "v_apical", target)

@@ -17,7 +17,8 @@ from pcsim.backends.brian.build import FEEDBACK, NEURONS, PREDICT, WEIGHTS, Part
 from pcsim.backends.brian.evaluate import Formula
 from pcsim.backends.brian.products import Products, Term
 
-BIASES = ("b", "b_inter")
+SHARED = ("b", "b_inter", "log_var")
+"""What a layer learns besides its maps."""
 Shape = tuple[int, int, int, int]
 """Chips, samples, units of the post and of the pre layer."""
 
@@ -84,7 +85,7 @@ class MatrixProducts:
         self._biases = [
             (layer.variables[name], (chips, samples, -1))
             for layer in parts.layers
-            for name in BIASES
+            for name in SHARED
             if name in layer.variables
         ]
         self._before: list[np.ndarray] = []
@@ -96,7 +97,7 @@ class MatrixProducts:
         ]
         if samples > 1:
             share = NetworkOperation(
-                self._share, order=NEURONS + 1, name=f"{name}_share", **options
+                self._share, order=NEURONS + 0.5, name=f"{name}_share", **options
             )
             self.operations.append(share)
 

@@ -14,15 +14,21 @@ import torch
 from torch import Tensor
 
 from pcsim.backends.brian.arrays import Arrays
-from pcsim.backends.brian.build import basal_gain
+from pcsim.backends.brian.initial_weights import basal_gain
 from pcsim.circuit import Circuit
-from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian, energy_kernel
+from pcsim.kernels.energy import energy_kernel
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
 from pcsim.maps import Prior
 from pcsim.network import Network
 
-SHOWN = {"x": ("x", 0), "err": ("err", 0), "inter": ("inter", 1), "v_apical": ("apical", 0)}
+SHOWN = {
+    "x": ("x", 0),
+    "u": ("u", 0),
+    "err": ("err", 0),
+    "inter": ("inter", 1),
+    "v_apical": ("apical", 0),
+}
 """Variables of layer k and the names they are shown by, with what is added to k."""
 VARIABLES = {shown: (name, shift) for name, (shown, shift) in SHOWN.items()}
 
@@ -82,10 +88,11 @@ class Population:
 
     def moving_names(self) -> list[str]:
         """Return the names of the states that move when no layer is let go."""
-        names, groups = [], self._arrays.parts.plan.groups
+        names = []
         for name, (shown, shift) in SHOWN.items():
             for k, before in enumerate(self._simulator.before):
-                if name in before and not (name == "x" and groups[k].layer.clamped != "never"):
+                held = name in ("x", "u") and self._arrays.has(k, "free")
+                if name in before and not held:
                     names.append(f"{shown}{k + shift}")
         return names
 
@@ -104,6 +111,8 @@ class Population:
             theta.of[k]["w"].copy_(gain * arrays.weights(k, "w"))
             if "b" in theta.of[k]:
                 theta.of[k]["b"].copy_(gain * arrays.read(k, "b")[:, 0])
+            if "log_var" in theta.of[k]:
+                theta.of[k]["log_var"].copy_(arrays.read(k, "log_var")[:, 0])
         return theta
 
     def energy_by_node(self) -> Tensor:
@@ -112,21 +121,31 @@ class Population:
         totals = []
         for k, node in enumerate(self.network.nodes):
             if node.map is not None:
-                kernel = energy_kernel(node, "free", {})
-                assert isinstance(kernel, UnitGaussian | PrecisionGaussian)
-                totals.append(kernel.cost(self._difference(k)))
+                x, mu, own = self._compared(k)
+                released = self._arrays.has(k, "free") and bool(
+                    (self._arrays.read(k, "free") > 0).all()
+                )
+                kernel = energy_kernel(node, "free" if released or k else "clamped", own)
+                kernel.allocate(x)
+                kernel.errors(x, mu)
+                totals.append(kernel.total())
         return torch.stack(totals, 1)
 
-    def _difference(self, k: int) -> Tensor:
-        """Return ε = x − μ of node k in the last step."""
+    def _compared(self, k: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Return x and its prediction in the last step, and the learned variance."""
         arrays, before = self._arrays, self._simulator.before[k]
-        spec = self.network.nodes[k].map
+        spec, x = self.network.nodes[k].map, arrays.read(k, "x", before)
+        learned = arrays.has(k, "log_var")
+        own = {"log_var": arrays.read(k, "log_var", before)[:, 0]} if learned else {}
         if isinstance(spec, Prior):
-            return arrays.read(k, "x", before) - spec.mean
+            return x, torch.full_like(x, spec.mean), own
+        if arrays.has(k, "v_alone"):  # sacramento: as its flow shows it, after the step
+            return arrays.read(k, "x"), arrays.read(k, "v_alone"), own
         if not arrays.has(k, "mu"):
-            return arrays.read(k, "err", before)
-        error = arrays.read(k, "x", before) - arrays.read(k, "mu")
-        return error - arrays.read(k, "b", before) if arrays.has(k, "b") else error
+            return x, x - arrays.read(k, "err", before), own
+        mu = arrays.read(k, "mu", before)
+        outside = arrays.stored(k, "mu") and arrays.has(k, "b")
+        return x, mu + arrays.read(k, "b", before) if outside else mu, own
 
     @property
     def feedback(self) -> Feedback | None:

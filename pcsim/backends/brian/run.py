@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pcsim.backends.brian.arrays import Arrays
 from pcsim.backends.brian.build import Parts, build
-from pcsim.backends.brian.dense import build_dense
+from pcsim.backends.brian.dense import build_dense, why_not_dense
 from pcsim.backends.brian.forward_pass import ForwardPass
-from pcsim.backends.brian.matrix_products import BIASES, MatrixProducts
+from pcsim.backends.brian.matrix_products import SHARED, MatrixProducts
 from pcsim.backends.brian.observe import Population
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.runtime import Runtime, code_class, set_value
@@ -34,7 +34,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 
-ARRAYS = ("w", "w_fb", "w_inter")
+ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
 """What a map may hold, in this order in a checkpoint; biases follow."""
 FLOATS = {torch.float64: np.float64, torch.float32: np.float32}
 
@@ -55,7 +55,7 @@ class BrianBackend:
         tau_x: Sequence[ArrayLike] | None = None,
         tau_w: Tensor | None = None,
         target: Target = "numpy",
-        dense: bool = False,
+        dense: bool | None = False,
         folder: str | Path | None = None,
         samples: int = 1,
         name: str = "pcsim",
@@ -69,21 +69,22 @@ class BrianBackend:
             dt: time step in seconds.
             target: "numpy" (starts at once), "cython" (compiles), "standalone" (a C++ program).
             dense: whole layers at once instead of `Synapses`: by matrix products, and in
-                standalone by one fused pass over the weights.
+                standalone by one fused pass over the weights; None: where the circuit allows it.
 
         Rarely used:
             scale: what the weights' learning signal is multiplied by.
             tau_x: time constants per layer, each a number or an array that fits (chip, 1, unit).
+            tau_w: time constants per weight, an array that fits (chip, parameter).
             folder: where the standalone program is built; none: a temporary folder.
             samples: how many samples share the weights of a chip (more than one needs `dense`).
             name: every Brian2 object's name starts with it.
         """
         if dt <= 0:
             raise ConfigError(f"solver.dt: must be positive, got {dt}")
-        if tau_w is not None:
-            raise UnsupportedError(
-                "backend brian: tau_w per weight: synapses have one time constant, circuit.tau_w"
-            )
+        own = tau_w is not None
+        plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name)
+        if dense is None:
+            dense = why_not_dense(plan, own) is None
         if samples > 1 and not dense:
             raise UnsupportedError(
                 f"backend brian: learning.batch {samples}: a synapse has one weight and sees one "
@@ -100,13 +101,13 @@ class BrianBackend:
         self.network, self.circuit, self.params = network, circuit, params
         self.dt, self.mode = dt, mode
         self.chips, self.samples = params.replicas, samples
-        plan = Plan.of(network, circuit, mode, scale=scale, name=name)
 
         def parts(**options: Any) -> Parts:
             options |= {"dtype": FLOATS[params.flat.dtype], "seeds": seeds, "tau_x": tau_x}
             if dense:
-                return build_dense(plan, circuit, params, samples=samples, **options)
-            return build(network, circuit, params, mode, scale=scale, name=name, **options)
+                return build_dense(plan, circuit, params, mode, samples=samples, own=own, **options)
+            options |= {"tau_w": tau_w, "scale": scale, "name": name}
+            return build(network, circuit, params, mode, **options)
 
         if target == "standalone":
             self._simulator: Standalone | Runtime = Standalone(
@@ -169,12 +170,23 @@ class BrianBackend:
                     f"let go; build with mode='generative' for a top layer that is free"
                 )
         for k, clamp in enumerate(clamps):
+            held = self.parts.plan.groups[k].layer.clamped
+            if self._arrays.has(k, "target"):  # sacramento: a target pulls, it does not clamp
+                self._pull(k, clamp)
+                continue
             if clamp is not None:
                 self._simulator.write(k, "x", clamp)
-            if self.parts.plan.groups[k].layer.clamped == "switched":
+            if self._arrays.has(k, "u") and (held == "switched" or not self.steps):
+                self._simulator.start_membrane(k)
+            if held == "switched":
                 self._released = clamp is None
                 fixed = torch.full((1, 1, 1), clamp is not None) if mask is None else mask
                 self._simulator.write(k, "free", 1.0 - fixed.to(self.params.flat.dtype))
+
+    def _pull(self, k: int, target: Tensor | None) -> None:
+        zero = torch.zeros(1, 1, 1, dtype=self.params.flat.dtype)
+        self._simulator.write(k, "target", zero if target is None else target)
+        self._simulator.write(k, "nudged", zero if target is None else zero + 1)
 
     def _check(self, k: int, clamp: Tensor) -> None:
         units, shape = self.network.nodes[k].units, tuple(clamp.shape)
@@ -190,15 +202,16 @@ class BrianBackend:
                 f"build it with dense=True and samples={shape[1]}"
             )
         hidden = self.parts.plan.groups[k].layer.clamped == "never"
-        if hidden and self.circuit.kind == "dendritic":
+        if hidden and self.circuit.kind in ("dendritic", "sacramento"):
             raise UnsupportedError(
                 f"backend brian: clamps[{k}]: this layer is free in mode {self.mode!r}; the "
-                f"dendritic circuit would clamp it, but has no switch for that here"
+                f"{self.circuit.kind} circuit has no switch to clamp it here"
             )
 
     def clamp_moved(self, index: int, value: Tensor) -> None:
         """Let a clamped layer have new values, with nothing else changed."""
-        self._simulator.write(index, "x", value)
+        pulled = self._arrays.has(index, "target")
+        self._simulator.write(index, "target" if pulled else "x", value)
 
     def feedforward(self) -> None:
         """Set the free states to the feed-forward pass; error units to zero."""
@@ -212,7 +225,8 @@ class BrianBackend:
     def zero_states(self) -> None:
         """Set every state that moves to zero."""
         zero = torch.zeros(1, 1, 1, dtype=self.params.flat.dtype)
-        names = self.flow.moving_names() + (["x0"] if self._released else [])
+        let_go = ["x0", "u0"] if self._arrays.has(0, "u") else ["x0"]
+        names = self.flow.moving_names() + (let_go if self._released else [])
         self.set_states(dict.fromkeys(names, zero))
 
     def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
@@ -256,7 +270,7 @@ class BrianBackend:
         found = [
             link.variables[n] for link in self.parts.maps for n in ARRAYS if n in link.variables
         ]
-        return found + [v for layer in self._arrays.moving for v in layer if v.name in BIASES]
+        return found + [v for layer in self._arrays.moving for v in layer if v.name in SHARED]
 
 
 def _repeat(steps: int, watch: Callable[[], None] | None) -> Iterator[None]:

@@ -18,6 +18,7 @@ from torch import Tensor
 from pcsim.backends.brian.arrays import Arrays
 from pcsim.backends.brian.build import RECORD
 from pcsim.backends.brian.forward_pass import ForwardPass
+from pcsim.backends.brian.names import refuse_clashes
 from pcsim.errors import UnsupportedError
 
 
@@ -47,6 +48,10 @@ class Runtime:
         """Set the free states to the feed-forward pass."""
         self._forward()
 
+    def start_membrane(self, k: int) -> None:
+        """Let the membranes of layer k stand where their units stand."""
+        self._arrays.write(k, "u", self._arrays.read(k, "x"))
+
     def settle(self) -> None:
         """Nothing is put off here."""
 
@@ -54,6 +59,7 @@ class Runtime:
         """Take one step whenever the program yields, at most `steps`."""
         if next(program, self) is self:
             return
+        refuse_clashes(self.net, self._arrays.parts.objects)
         self._program = program
         try:
             # A chip that diverges is for the verdict to report, not for numpy to warn of.

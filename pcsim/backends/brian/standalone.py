@@ -30,7 +30,14 @@ from pcsim.backends.brian.build import FEEDBACK, RECORD, Parts
 from pcsim.backends.brian.cpp_text import called
 from pcsim.backends.brian.forward_pass import ForwardPass
 from pcsim.backends.brian.fused import fused_code
-from pcsim.backends.brian.stream_code import FORWARD_PASS, before_code, stream_code
+from pcsim.backends.brian.names import refuse_clashes
+from pcsim.backends.brian.stream_code import (
+    FORWARD_PASS,
+    MEMBRANE,
+    before_code,
+    refuse_stream,
+    stream_code,
+)
 from pcsim.circuit import Circuit
 from pcsim.errors import UnsupportedError
 
@@ -54,6 +61,7 @@ class Standalone:
         folder: str | Path | None,
         name: str,
     ) -> None:
+        refuse_stream(circuit)
         self.folder = _writable(folder)
         if folder is None:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -75,6 +83,7 @@ class Standalone:
                 code = fused_code(self.parts, chips, dt)
                 called("pcsim_fused", code, driver, clock, "groups", FEEDBACK)
             self.net = BrianNetwork(*self.parts.objects, driver, name=f"{name}_network")
+            refuse_clashes(self.net, self.parts.objects)
             self.net.run(ENDLESS * dt * second, namespace={})
             self._keep_initial_values()
             self._compile()
@@ -131,6 +140,10 @@ class Standalone:
         """Set the free states to the feed-forward pass, at the present step."""
         self._commands.append((self._waiting, FORWARD_PASS, np.empty(0)))
 
+    def start_membrane(self, k: int) -> None:
+        """Let the membranes of layer k stand where their units stand, at the present step."""
+        self._commands.append((self._waiting, MEMBRANE - k, np.empty(0)))
+
     def drive(self, program: Iterator[None], steps: int) -> None:
         """Put off one step whenever the program yields."""
         for _ in program:
@@ -153,6 +166,8 @@ class Standalone:
         """Execute a command in Python instead of C++."""
         if which == FORWARD_PASS:
             self._forward()
+        elif which <= MEMBRANE:
+            self.arrays.write(MEMBRANE - which, "u", self.arrays.read(MEMBRANE - which, "x"))
         else:
             self._set(self._layer_arrays[which], numbers)
 
