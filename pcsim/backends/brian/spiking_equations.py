@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pcsim.backends.brian.equations import RATES
+from pcsim.backends.brian.expressions import RATES
+from pcsim.backends.brian.expressions import rate as rate_of
+from pcsim.backends.brian.expressions import slope as slope_of
 from pcsim.errors import UnsupportedError
 from pcsim.spiking import Spiking
 
@@ -63,7 +65,7 @@ def spiking_layer_equations(layer: SpikingLayer, spiking: Spiking) -> str:
                 f"spiking circuit: network.f {layer.f!r} has no elementwise Brian2 expression "
                 f"here; choose one of {', '.join(RATES)}"
             )
-        rate, slope = RATES[layer.f]
+        rate, slope = rate_of(layer.f, "x"), slope_of(layer.f, "x", "r")
         # Not constant over dt: the threshold must see the rate after the soma has moved.
         lines += [f"r = {rate} : 1"] + ([f"slope = {slope} : 1"] if layer.predicted else [])
         lines += [trace("r_hat", "what the layer below believes of r")]

@@ -2,7 +2,8 @@
 
 The file `stream.bin` holds the number of steps, then commands (step, which, numbers …) in order of
 time: `which` ≥ 0 writes the array with that number, −1 is the feed-forward pass, and below that
-membranes start where their units stand. At the last step, what moves is written to `before.bin`, as it is when errors are known and nothing has moved yet.
+membranes start where their units stand. At the last step, what moves is written to `before.bin`, as
+it is when errors are known and nothing has moved yet.
 """
 
 from __future__ import annotations
@@ -124,9 +125,8 @@ static void pcsim_forward_pass() {{"""
         gate = ""
         if "free" in parts.layers[k].variables:
             gate = f"if ({pointer(parts.layers[k].variables['free'])}[n] > 0) "
-        lines.append(
-            f"    for (int n = 0; n < {size}; n++) {gate}{x}[n] = {_cpp(groups[k].layer.g, 'value[n]')};\n    }}"
-        )
+        value = _cpp(groups[k].layer.g, "value[n]")
+        lines.append(f"    for (int n = 0; n < {size}; n++) {gate}{x}[n] = {value};\n    }}")
     for k, layer in enumerate(parts.layers):
         if "err" in layer.equations.diff_eq_names:
             err = pointer(layer.variables["err"])
