@@ -274,29 +274,42 @@ def _fields_at(path: tuple[Any, ...]) -> list[str]:
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
     """Read a TOML file; `overrides` are dotted names with TOML (or bare string) values."""
+    data = read(path)
+    if "sweep" in data:
+        raise ConfigError(f"{path}: has a [sweep] section; run it with `pcsim sweep`")
+    for name, text in (overrides or {}).items():
+        change(data, name, text)
+    return parse(data, str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file, not validated yet."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from None
-    for name, text in (overrides or {}).items():
-        _set(data, name, text)
-    return parse(data, str(path))
 
 
-def _set(data: dict[str, Any], name: str, text: str) -> None:
+def change(data: dict[str, Any], name: str, text: str) -> None:
+    """Set a field by its dotted name, as `--set` does."""
     *parents, last = name.split(".")
     for parent in parents:
         data = data.setdefault(parent, {})
         if not isinstance(data, dict):
             raise ConfigError(f"--set {name}: {parent!r} is a value, not a section")
+    data[last] = value_of(text)
+
+
+def value_of(text: str) -> Any:
+    """Return what a text means in TOML; a bare word is a string."""
     try:
-        data[last] = tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        data[last] = text  # a bare word is a string
+        return text
 
 
 def from_json(text: str) -> Config:

@@ -110,6 +110,10 @@ class Task:
         scores = outputs(self.network, params, split.x).cpu().numpy()
         return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
 
+    def predictions(self, params: Parameters) -> np.ndarray:
+        """Return the class (replica, test sample) that the same read-out gives; −1 is none."""
+        return metrics.predictions(outputs(self.network, params, self.test.x).cpu().numpy())
+
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:
         """Go through one epoch; the order belongs to (seed, epoch), whoever else trains along."""
         samples = len(self.train.x)

@@ -130,7 +130,7 @@ class Case:
         layers = []
         for k, node in enumerate(self.network.nodes):
             drawn = self._lognormal("tau_x", 0 if self.tau_x_per_chip else k, node.units)
-            kept = drawn[:, :1].repeat(node.units, 1) if self.tau_x_per_chip else drawn
+            kept = drawn[:, :1].expand(-1, node.units) if self.tau_x_per_chip else drawn
             layers.append(kept[:, None])
         return layers
 

@@ -73,9 +73,14 @@ def error_synapses(circuit: Circuit, post: Layer, *, feedback: bool) -> list[str
 
 
 def _soma(circuit: Circuit, layer: Layer) -> list[str]:
-    own = "" if layer.predicted_by == "nothing" else f"- {error_seen(circuit)}"
-    drift = f"slope*fb {own}".strip() if layer.f else own.replace("- ", "-")
-    drift = "own" if layer.categorical else drift
+    if layer.categorical:
+        drift = "own"
+    elif layer.f is None:
+        drift = f"-{error_seen(circuit)}"
+    elif layer.predicted_by == "nothing":
+        drift = "slope*fb"
+    else:
+        drift = f"slope*fb - {error_seen(circuit)}"
     if not circuit.look_soma:
         return [soma(circuit, layer, drift)]
     gate = "free*" if layer.clamped == "switched" else ""
