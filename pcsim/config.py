@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
@@ -144,7 +145,7 @@ class DataConfig(Frozen):
 class RunConfig(Frozen):
     """Where and how often."""
 
-    backend: Literal["discrete", "continuous"] = "discrete"
+    backend: Literal["discrete", "continuous", "brian"] = "discrete"
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
@@ -193,6 +194,7 @@ class Config(Frozen):
     stream: Stream = Stream()
     record: Record = Record()
     hardware: HardwareConfig = HardwareConfig()
+    brian: BrianSettings = BrianSettings()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -76,7 +76,8 @@ class Feedback:
         return self.kind == "kolen_pollack"
 
     def alignment(self) -> Tensor:
-        """Return cos∠(θ, B) (replica, map), 1 for a shared array."""
+        """Return cos∠(θ, B) (replica, map) at the present θ, 1 for a shared array."""
+        self.refresh()
         rows = []
         for index, views in enumerate(self.params.of):
             if "w" in views:

@@ -48,6 +48,8 @@ def _independent(config: Config) -> bool:
 
 
 def _alpha(config: Config) -> bool:
+    if config.run.backend == "brian":
+        return False  # chips with a τ_w of their own cannot use products or the fused kernel there
     return _independent(config) and not (
         config.run.backend == "continuous" and config.circuit.tau_w
     )

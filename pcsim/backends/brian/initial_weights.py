@@ -33,8 +33,12 @@ def set_initial_weights(
     params: Parameters,
     mode: Mode,
     seeds: list[int],
+    samples: int = 1,
 ) -> None:
-    """Write weights, biases and learned variances; a dendritic circuit stores W_B = θ/a_B."""
+    """Write weights, biases and learned variances; a dendritic circuit stores W_B = θ/a_B.
+
+    A batch of `samples` in a chip shares them: what stands beside the units is written for each.
+    """
     arrays = _separate_arrays(circuit, params, mode, seeds)
     g = circuit.conductances
     for k, (layer, link) in enumerate(zip(layers, maps, strict=False)):
@@ -45,13 +49,13 @@ def set_initial_weights(
                 setattr(link, name, numbers(theta["w"]) / gain)
             bias = name.replace("w", "b")
             if bias in layer.variables:
-                setattr(layer, bias, numbers(theta["b"]) / gain)
+                setattr(layer, bias, for_each(theta["b"], samples) / gain)
         for name, views in arrays.items():
             if name in link.variables:
                 setattr(link, name, numbers(views[k]["w"]))
         energy = params.network.nodes[k].energy
         if "log_var" in layer.variables and isinstance(energy, Gaussian):
-            layer.log_var = np.maximum(numbers(theta["log_var"]), log(energy.floor))
+            layer.log_var = np.maximum(for_each(theta["log_var"], samples), log(energy.floor))
 
 
 def _separate_arrays(
@@ -75,6 +79,11 @@ def set_weight_times(
         for name, time in (("b", "tau_b"), ("log_var", "tau_var")):
             if name in views and time in layers[k].variables:
                 setattr(layers[k], time, numbers(views[name]) * second)
+
+
+def for_each(tensor: Any, samples: int) -> np.ndarray:
+    """Return what (chip, unit) share, once for every sample."""
+    return numbers(tensor[:, None].expand(-1, samples, -1))
 
 
 def numbers(tensor: Any) -> np.ndarray:
