@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from experiments.claims import Claim, judged
+from experiments.claims import Claim, Verdict, judged
 from experiments.falling_curves import Floats, speed_up
 from experiments.rule_styles import STYLES
 from pcsim import plots
 from pcsim.store import Result
 
+BUDGETS = (1 / 3, 2 / 3, 1.0)
+"""Parts of the run at which a claim is judged: it must not depend on where one happens to stop."""
 
-def speed_ups(result: Result, rival: int, variant: int) -> Floats:
-    """Return iterations of PC / iterations of iPC to PC's lowest energy (data, network, seed)."""
-    energy = result["energy"][..., variant, :, :]
-    effort = 1.0 + result["iteration"]
+
+def speed_ups(result: Result, rival: int, variant: int, part: float = 1.0) -> Floats:
+    """Return iterations of PC / iterations of iPC to PC's lowest energy (data, network, seed).
+
+    Only the first `part` of the iterations is looked at.
+    """
+    last = max(2, round(part * len(result["iteration"])))
+    energy = result["energy"][..., variant, :, :last]
+    effort = 1.0 + result["iteration"][:last]
     shape = (energy.shape[0], energy.shape[1], energy.shape[3])
     factors = np.empty(shape)
     for data, network, seed in np.ndindex(shape):
@@ -33,15 +41,26 @@ def judge(result: Result) -> list[Claim]:
     made = []
     for v, variant in enumerate(result["variant"]):
         for r, rule in enumerate(result["rule"][1:], 1):
-            factors = speed_ups(result, r, v)
-            evidence = (
-                f"iterations of PC / iterations of iPC to PC's lowest energy: median "
-                f"{np.median(factors):.3g}, range {factors.min():.3g} to {factors.max():.3g} "
-                f"over {factors.size} runs"
-            )
             text = f"the energy of iPC falls faster than that of {rule} ({variant})"
-            made.append(Claim(text, judged(bool((factors > 1).all())), evidence))
+            factors = [speed_ups(result, r, v, part) for part in BUDGETS]
+            made.append(Claim(text, _faster(factors), _evidence(result, factors)))
     return [*made, _judge_recall(result)]
+
+
+def _faster(factors: Sequence[Floats]) -> Verdict:
+    """Judge by all budgets; where they disagree, nothing is decided."""
+    faster = [bool((values > 1).all()) for values in factors]
+    return judged(faster[0]) if len(set(faster)) == 1 else Verdict.OPEN
+
+
+def _evidence(result: Result, factors: Sequence[Floats]) -> str:
+    total = len(result["iteration"])
+    parts = [
+        f"{round(part * total)} iterations: median {np.median(values):.3g}, {values.min():.3g} to "
+        f"{values.max():.3g}, faster in {int((values > 1).sum())} of {values.size} runs"
+        for part, values in zip(BUDGETS, factors, strict=True)
+    ]
+    return "iterations of PC / of iPC to PC's lowest energy. " + "; ".join(parts)
 
 
 def _judge_recall(result: Result) -> Claim:

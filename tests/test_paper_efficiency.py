@@ -10,6 +10,7 @@ from experiments import (
     complexity_report,
     fullbatch_efficiency,
     generative_efficiency,
+    generative_report,
     image_sets,
     update_time,
     update_time_report,
@@ -143,6 +144,30 @@ def test_energy_of_ipc_falls_below_that_of_pc_for_every_number_of_steps():
             np.testing.assert_allclose(values[:, :8], first[:, :8], rtol=1e-5)
             assert np.all(np.diff(values[:, :8]) < 0)
     assert np.all(energy["PC, T = 12"][:, 8] > first[:, 8]), "T = 8 has learnt by now, T = 12 not"
+
+
+@pytest.mark.parametrize(
+    ("rate", "late", "verdict"),
+    [
+        (0.10, 0.10, Verdict.HOLDS),
+        (0.01, 0.01, Verdict.FAILS),
+        (0.01, 0.50, Verdict.OPEN),  # behind for two thirds of the run, ahead at its end
+    ],
+)
+def test_a_verdict_does_not_depend_on_where_the_run_stops(rate, late, verdict):
+    n = np.arange(90)
+    ipc = np.exp(-rate * np.minimum(n, 60) - late * np.maximum(n - 60, 0))
+    energy = np.stack([ipc, np.exp(-0.03 * n)])[None, None, :, None, None]
+    dims = ("data", "network", "rule", "variant", "seed", "iteration")
+    recall = {
+        "recall_mse": Variable(("memory", "image"), np.array([[0.1], [0.9]])),
+        "recall_mse_mean_image": Variable(("memory", "image"), np.full((2, 1), 0.5)),
+        "recall_right": Variable(("memory", "image"), np.array([[True], [False]])),
+    }
+    coords = {"rule": np.array(["iPC", "PC, T = 8"]), "memory": np.array(["iPC", "untrained"])}
+    result = Result({"energy": Variable(dims, energy), **recall}, coords)
+    claim, recalled = generative_report.judge(result)
+    assert (claim.verdict, recalled.verdict) == (verdict, Verdict.HOLDS)
 
 
 def test_recall_fills_in_what_was_learnt_and_writes_nothing():
