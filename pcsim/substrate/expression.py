@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pcsim.errors import ConfigError
+from pcsim.substrate.in_place import functions, rewritten
 
 Value = float | Tensor
 
@@ -62,6 +63,7 @@ FUNCTIONS: dict[str, Any] = {
     "clip": _clip,
     "int": _indicator,
 }
+_IN_PLACE = functions(FUNCTIONS)
 _ALLOWED = (
     ast.Expression,
     ast.BinOp,
@@ -116,9 +118,9 @@ class Expression:
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
         """Return a function of the other symbols; what depends on `fixed` alone is computed now."""
         hoist = _Hoist(fixed)
-        body = ast.fix_missing_locations(ast.Expression(hoist.visit(_copy(self._tree.body))))
-        code = compile(body, f"<{self.text}>", "eval")
-        scope = FUNCTIONS | dict(fixed) | hoist.values
+        body = ast.Expression(rewritten(hoist.visit(_copy(self._tree.body))))
+        code = compile(ast.fix_missing_locations(body), f"<{self.text}>", "eval")
+        scope = FUNCTIONS | _IN_PLACE | dict(fixed) | hoist.values
 
         def evaluate(symbols: Mapping[str, Value]) -> Value:
             return eval(code, {"__builtins__": {}}, {**scope, **symbols})  # type: ignore[no-any-return]

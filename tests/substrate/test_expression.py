@@ -64,3 +64,31 @@ def test_anything_but_arithmetic_is_refused(text):
 def test_renaming_keeps_functions_and_adds_brackets():
     text = Expression("exp(s)*t").renamed({"s": "a + b", "t": "(t/second)", "exp": "no"})
     assert text == "exp(a + b) * (t / second)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a*floor(s/a + 0.5)",
+        "1 - (s + 1)*(s - b)",
+        "2/(1 + abs(s*3))",
+        "clip(s + b, -a, a) + clip(s*2, b - 1, b + 1)",
+        "s - (b - s*s)",
+        "(s + 1)*(s + 1)**2 - exp(-abs(s))",
+        "tanh(s + b)*int(s > 0) + (1 - int(s > 0))*(s*2)",
+    ],
+)
+@pytest.mark.parametrize("shape", [(1, 1, 41), (3, 1, 1)])
+def test_overwriting_intermediate_results_changes_no_bit(text, shape):
+    """Against Python's own evaluation, for draws of full and of smaller shape; inputs stay."""
+    from pcsim.substrate.expression import FUNCTIONS
+
+    s = torch.linspace(-2, 2, 41, dtype=torch.float64).view(1, 1, 41).repeat(3, 1, 1)
+    b = torch.rand(shape, dtype=torch.float64)
+    kept = s.clone(), b.clone()
+    got = Expression(text).bind({"a": 0.7, "b": b})({"s": s})
+    assert torch.equal(
+        got, eval(text, {"__builtins__": {}}, FUNCTIONS | {"a": 0.7, "b": b, "s": s})
+    )
+    assert torch.equal(s, kept[0])
+    assert torch.equal(b, kept[1])
