@@ -20,7 +20,8 @@ class DevicePair(Piece):
 
     The memory holds what both share, worn = min(g⁺, g⁻), so that g⁺ = worn + max(w, 0) and
     g⁻ = worn + max(−w, 0). Raising the weaker side adds to worn. When one side comes to
-    `refresh_at` of its bound, both are reset and the difference is written anew (worn = 0).
+    `refresh_at` of its bound, both are reset and the difference is written anew (worn = 0), unless
+    they share less than a pulse.
     """
 
     kind: Literal["device_pair"] = "device_pair"
@@ -39,13 +40,13 @@ class DevicePair(Piece):
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the change of g⁺ − g⁻ with worn as memory."""
-        # The change of the last step tells how much of it went into both sides alike.
-        shared = "(worn + started*(size + abs(moved) - abs(w))/2)"
-        full = f"int({shared} + abs(w) > limit)"
+        # g⁺ + g⁻ grew by `raised` in the last step: what |w| did not grow by, both sides share.
+        shared = "clip(worn + started*(size + raised - abs(w))/2, 0, 1e30)"
+        full = f"int({shared} + abs(w) > limit)*int({shared} > dw)"
         worn = f"{shared}*(1 - {full})"
         plus = self.device.response("abs(s)", f"({worn} + clip(w, 0, 1e30))", "_p", only_up=True)
         minus = self.device.response("abs(s)", f"({worn} + clip(-w, 0, 1e30))", "_m", only_up=True)
-        raised = f"int(s > 0)*{plus.text} - int(s < 0)*{minus.text}"
+        error = f"{full}*refresh_noise*xi_refresh"
         limit = self.refresh_at * self.device.w_max * self.device.range
         never = self.refresh_at == 1
         return (
@@ -53,16 +54,17 @@ class DevicePair(Piece):
             Effect(
                 name=name,
                 site="write",
-                becomes="moved",
+                becomes="sign(s)*raised + refreshed*refresh_noise*xi_refresh",
                 constants=dict(plus.constants)
                 | {"limit": 1e30 if never else limit, "refresh_noise": self.refresh_noise},
                 draws=dict(plus.draws) | dict(minus.draws),
                 parameters=dict(plus.parameters) | dict(minus.parameters),
                 noise={"xi": "normal", "xi_refresh": "normal"},
                 memory={
-                    "moved": Memory(update=f"{raised} + {full}*refresh_noise*xi_refresh"),
+                    "raised": Memory(update=f"int(s > 0)*{plus.text} + int(s < 0)*{minus.text}"),
                     "worn": Memory(update=worn),
-                    "size": Memory(update="abs(w)"),
+                    "refreshed": Memory(update=full),
+                    "size": Memory(update=f"abs(w + {error})"),
                     "started": Memory(start="0", update="1"),
                 },
                 about="difference of two one-way devices, refreshed when one is full",

@@ -91,7 +91,9 @@ class Device(Piece):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         if (self.cycle_add or self.cycle_slope) and not self.dw_min:
-            raise ValueError("cycle_add and cycle_slope are noise per pulse: dw_min must be above 0")
+            raise ValueError(
+                "cycle_add and cycle_slope are noise per pulse: dw_min must be above 0"
+            )
         if (self.cycle_add or self.cycle_slope) and self.cycle_reference == "dw_min":
             raise ValueError('cycle_add and cycle_slope go with cycle_reference = "step"')
         return self
@@ -226,7 +228,9 @@ def touched(name: str, sigma: float) -> tuple[Effect, ...]:
             constants={"sigma": sigma},
             noise={"xi": "normal"},
             memory={
-                "error": Memory(start="start_xi", update="error + int(abs(s - last) > 0)*(xi - error)"),
+                "error": Memory(
+                    start="start_xi", update="error + int(abs(s - last) > 0)*(xi - error)"
+                ),
                 "last": Memory(update="s"),
             },
             about="write noise, redrawn when a device is touched",
