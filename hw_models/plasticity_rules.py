@@ -1,4 +1,4 @@
-"""What may happen to a write besides the device's own law: thresholds, loss, noise, pulse trains."""
+"""What may happen to a write besides the law of the device: thresholds, loss, noise, trains."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class PulseTrain(Piece):
                 site="write",
                 becomes=f"dw*sign(s)*({hits})",
                 constants={"dw": self.dw, "slots": float(self.slots)},
-                noise={u: "uniform" for u in names},
+                noise=dict.fromkeys(names, "uniform"),
                 about=f"stochastic pulse trains of {self.slots} slots",
             ),
         )
