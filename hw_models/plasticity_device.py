@@ -152,7 +152,7 @@ class Device(Piece):
         constants: dict[str, float] = {
             "range": self.range,
             "dw_spread": self.dw_spread,
-            "less_up": max(-self.imbalance, 0.0),
+            "less_up": abs(min(self.imbalance, 0.0)),
             "less_down": max(self.imbalance, 0.0),
             "imbalance_spread": self.imbalance_spread,
             "w_max": self.w_max,

@@ -1,11 +1,11 @@
 """A preset as a TOML file: a device of one's own, written by hand or by `pcsim hardware fit`.
 
-    name = "my_device"
-    about = "…"
-    sources = ["measured by …"]
-    [pieces.device]
-    kind = "linear_device"
-    dw_min = 0.01
+name = "my_device"
+about = "…"
+sources = ["measured by …"]
+[pieces.device]
+kind = "linear_device"
+dw_min = 0.01
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ PROGRAMMED: tuple[Hardware, ...] = (
         about="programmed phase-change memory: error, drift and read noise (25 µS, t0 = 20 s)",
         sources=("Nandakumar et al., ICECS 2019, phase-change memory models for deep learning",),
         pieces={
-            "programming": ProgrammingError(
-                coefficients=(0.26348 / 25, 1.9650 / 25, -1.1731 / 25)
-            ),
+            "programming": ProgrammingError(coefficients=(0.26348 / 25, 1.9650 / 25, -1.1731 / 25)),
             "drift": PcmDrift(),
         },
     ),

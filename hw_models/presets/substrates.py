@@ -20,8 +20,10 @@ SUBSTRATES: tuple[Hardware, ...] = (
         name="brainscales2",
         about="BrainScaleS-2: 5-bit inputs and 6-bit weights (each with sign), 8-bit read-out with "
         "a noise of 2 steps",
-        sources=("Weis et al. 2020, inference with artificial neural networks on BrainScaleS-2",
-                 "noise and word lengths as in the software model of hxtorch"),  # fmt: skip
+        sources=(
+            "Weis et al. 2020, inference with artificial neural networks on BrainScaleS-2",
+            "noise and word lengths as in the software model of hxtorch",
+        ),
         pieces={
             "inputs": Converter(where="rate", bits=6),
             "weights": QuantizedWeights(bits=7),
