@@ -10,7 +10,7 @@ import typer
 
 from pcsim.errors import ConfigError
 
-NAMES = ("speed", "stability", "streaming")
+NAMES = ("devices", "speed", "stability", "streaming")
 """The studies that exist; each is a module `experiments.NAME` with a function `main(out)`."""
 
 
