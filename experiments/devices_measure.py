@@ -198,7 +198,7 @@ def published(hardware: Hardware) -> Numbers:
     """Return what the parameters of the preset say, from the law without spreads and noise."""
     device = device_of(hardware)
     pair = isinstance(hardware.pieces["device"], DevicePair)
-    made, law = device.response("s", "w"), device.law("u")
+    made, law = device.response("s", "w"), device.law()
     nominal: dict[str, Value] = {**made.constants, **dict.fromkeys(made.draws, 0.0)}
     for name, text in made.parameters.items():
         nominal[name] = Expression(text).bind(nominal)({})

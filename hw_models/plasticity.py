@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.plasticity_device import Device, Law
+from hw_models.plasticity_device import Device, Law, affine_law
 from pcsim.frozen import NotNegative, Positive
 
 
@@ -20,9 +20,9 @@ class ConstantDevice(Device):
 
     kind: Literal["constant_device"] = "constant_device"
 
-    def law(self, u: str) -> Law:
+    def law(self) -> Law:
         """Return 1."""
-        return Law("1", "1")
+        return affine_law(("1", "0"), ("1", "0"), {}, {})
 
 
 class LinearDevice(Device):
@@ -57,7 +57,7 @@ class LinearDevice(Device):
             )
         return self
 
-    def law(self, u: str) -> Law:
+    def law(self) -> Law:
         """Return 1 − γ u/b."""
         top, bottom = ("top", "bottom") if self.slope_at == "device" else ("w_max", "w_min")
         vary = "clip(1 + gamma_spread*d_gamma_{side}, 0, 1e6)"
@@ -70,9 +70,9 @@ class LinearDevice(Device):
         if self.reference == "symmetry":
             constants["reference_spread"] = self.reference_spread
             draws.append("d_reference")
-        return Law(
-            f"1 - slope_up*{u}",
-            f"1 - slope_down*{u}",
+        return affine_law(
+            ("1", "slope_up"),
+            ("1", "slope_down"),
             constants,
             {
                 "slope_up": f"gamma_up*{vary.format(side='up')}/{top}",
@@ -106,9 +106,9 @@ class ExponentialDevice(Device):
     b: float = 0.0
     """Offset in the exponent."""
 
-    def law(self, u: str) -> Law:
+    def law(self) -> Law:
         """Return max(0, 1 − A e^{±γz})."""
-        z = f"({u}*scale + b)"
+        z = "(u*scale + b)"
         return Law(
             f"clip(1 - A_up*exp(gamma_up*{z}), 0, 1e6)",
             f"clip(1 - A_down*exp(-gamma_down*{z}), 0, 1e6)",
@@ -134,11 +134,11 @@ class PowerDevice(Device):
     gamma_spread: NotNegative = 0.0
     """Device-to-device standard deviation of both, relative, each drawn on its own."""
 
-    def law(self, u: str) -> Law:
+    def law(self) -> Law:
         """Return ω^γ with ω₊ = (b₊ − u)/(b₊ − b₋), ω₋ = (u − b₋)/(b₊ − b₋)."""
         return Law(
-            f"clip((top - {u})/(top - bottom), 0, 1)**power_up",
-            f"clip(({u} - bottom)/(top - bottom), 0, 1)**power_down",
+            "clip((top - u)/(top - bottom), 0, 1)**power_up",
+            "clip((u - bottom)/(top - bottom), 0, 1)**power_down",
             {
                 "gamma_up": self.gamma_up,
                 "gamma_down": self.gamma_down,
@@ -172,7 +172,7 @@ class PulseCurveDevice(Device):
             raise ValueError("a pulse curve needs its number of pulses: dw_min must be above 0")
         return self
 
-    def law(self, u: str) -> Law:
+    def law(self) -> Law:
         """Return the step from u to the curve's next pulse, in units of dw_min."""
         pulses = (self.w_max - self.w_min) / self.dw_min
         constants: dict[str, float] = {}
@@ -180,9 +180,9 @@ class PulseCurveDevice(Device):
             # B relative to the distance of the bounds, and what one pulse takes of the way to B
             constants[f"reach_{side}"] = 1 / (1 - exp(-1 / curvature))
             constants[f"share_{side}"] = (1 - exp(-1 / (curvature * pulses))) / self.dw_min
-        return Law(
-            f"share_up*(ahead_up - {u})",
-            f"share_down*({u} - ahead_down)",
+        return affine_law(
+            ("share_up*ahead_up", "share_up"),
+            ("-share_down*ahead_down", "(-share_down)"),
             constants,
             {
                 "ahead_up": "bottom + reach_up*(top - bottom)",

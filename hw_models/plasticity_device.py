@@ -38,6 +38,20 @@ class Law:
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Values per device, from constants, `top`, `bottom`, and draws."""
     draws: tuple[str, ...] = ()
+    affine: tuple[tuple[str, str], tuple[str, str]] | None = None
+    """(at u = 0, loss per u) of up and down, where steps are at_zero − loss·u: computed faster."""
+
+
+def affine_law(
+    up: tuple[str, str],
+    down: tuple[str, str],
+    constants: Mapping[str, float],
+    parameters: Mapping[str, str],
+    draws: tuple[str, ...] = (),
+) -> Law:
+    """Return the law with steps a − b·u, from (a, b) of either side."""
+    rise, fall = (a if b == "0" else f"{a} - {b}*u" for a, b in (up, down))
+    return Law(rise, fall, constants, parameters, draws, (up, down))
 
 
 @dataclass(frozen=True)
@@ -99,8 +113,8 @@ class Device(Piece):
         return self
 
     @abstractmethod
-    def law(self, u: str) -> Law:
-        """Return the relative steps at conductance `u`."""
+    def law(self) -> Law:
+        """Return the relative steps at conductance u."""
 
     def zero(self) -> str:
         """Return the conductance that is read as weight zero, from gains, bounds and slopes."""
@@ -137,7 +151,7 @@ class Device(Piece):
             Effect(
                 name=f"{name}_pulses",
                 site="write",
-                becomes="dw*sign(s)*floor(abs(s)/dw + u)",
+                becomes="dw*floor(s/dw + u)",
                 constants={"dw": self.quantum},
                 noise={"u": "uniform"},
                 about="whole pulses, stochastically rounded",
@@ -162,7 +176,7 @@ class Device(Piece):
             "cycle_noise": self.cycle_noise,
             "dw": self.quantum,
         }
-        law, zero = self.law("u"), self.zero()
+        law, zero = self.law(), self.zero()
         gain = varied("dw", self.dw_law, floor=None)
         parameters = {
             "gain_up": f"abs({gain} - less_up + imbalance_spread*d_imbalance)",
@@ -171,18 +185,24 @@ class Device(Piece):
             "bottom": f"w_min*{varied('w_min', self.bounds_law)}",
             **law.parameters,
         }
-        if only_up:
-            step, unit = f"gain_up*({law.up})", "gain_up"
-        else:
-            step = f"(int({s} > 0)*gain_up*({law.up}) + int({s} <= 0)*gain_down*({law.down}))"
-            unit = f"(int({s} > 0)*gain_up + int({s} <= 0)*gain_down)"
-        if only_up:
-            del parameters["gain_down"]
         if zero:
             parameters["zero"] = zero
         u = f"({w}/range + zero)" if zero else f"({w}/range)"
-        noise = f"cycle_noise*sqrt(abs({s})*dw)*xi"
+        if law.affine is not None:
+            parameters |= _sides("step", *(_at_weight_zero(a, b, zero) for a, b in law.affine))
+            step = "step_up" if only_up else f"(step_mean + sign({s})*step_side)"
+            if any(b != "0" for _, b in law.affine):
+                parameters |= _sides("loss", *(f"({b})/range" for _, b in law.affine))
+                loss = "loss_up" if only_up else f"(loss_mean + sign({s})*loss_side)"
+                step = f"({step} - {loss}*{w})"
+        elif only_up:
+            step = f"gain_up*({law.up})"
+        else:
+            step = f"(int({s} > 0)*gain_up*({law.up}) + int({s} <= 0)*gain_down*({law.down}))"
+        noise = f"sqrt(abs({s})*(cycle_noise**2*dw))*xi"
         if self.cycle_reference == "dw_min":
+            parameters |= _sides("unit", "1", "1")
+            unit = "unit_up" if only_up else f"(unit_mean + sign({s})*unit_side)"
             change = f"{step}*{s} + {unit}*{noise}"
         else:
             change = f"{step}*({s} + {noise})"
@@ -190,10 +210,9 @@ class Device(Piece):
             constants |= {"cycle_add": self.cycle_add, "cycle_slope": self.cycle_slope}
             extra = "range*(cycle_add + cycle_slope*abs(u))"
             change += f" + cycle_noise*sqrt(abs({s})/dw)*{extra}*xi"
-        low, high = ("range*bottom", "range*top")
-        if zero:
-            low, high = "range*(bottom - zero)", "range*(top - zero)"
-        text = f"clip({change}, {low} - {w}, {high} - {w})"
+        parameters["low"] = "range*(bottom - zero)" if zero else "range*bottom"
+        parameters["high"] = "range*(top - zero)" if zero else "range*top"
+        text = f"clip({change}, low - {w}, high - {w})"
         drawn = ["d_dw", "d_imbalance", "d_w_max", "d_w_min", *law.draws]
         tagged = {n: f"{n}{tag}" for n in (*drawn, *parameters)}
         return Response(
@@ -202,6 +221,20 @@ class Device(Piece):
             draws={tagged[n]: Draw() for n in drawn},
             parameters={tagged[n]: Expression(p).renamed(tagged) for n, p in parameters.items()},
         )
+
+
+def _sides(name: str, up: str, down: str) -> dict[str, str]:
+    """Return gain·text of either side, and both as mean ± half their difference."""
+    return {
+        f"{name}_up": f"gain_up*({up})",
+        f"{name}_down": f"gain_down*({down})",
+        f"{name}_mean": f"({name}_up + {name}_down)/2",
+        f"{name}_side": f"({name}_up - {name}_down)/2",
+    }
+
+
+def _at_weight_zero(at_zero: str, loss: str, zero: str) -> str:
+    return f"{at_zero} - ({loss})*zero" if zero and loss != "0" else at_zero
 
 
 def varied(name: str, law: SpreadLaw, floor: float | None = SMALLEST_SHARE) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
@@ -114,9 +115,13 @@ class Expression:
         return frozenset(_names(self._tree.body))
 
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
-        """Return a function of the other symbols; what depends on `fixed` alone is computed now."""
+        """Return a function of the other symbols; what depends on `fixed` alone is computed now.
+
+        A part that occurs several times is computed once.
+        """
         hoist = _Hoist(fixed)
-        body = ast.fix_missing_locations(ast.Expression(hoist.visit(_copy(self._tree.body))))
+        hoisted = hoist.visit(_copy(self._tree.body))
+        body = ast.fix_missing_locations(ast.Expression(_Share(hoisted).visit(hoisted)))
         code = compile(body, f"<{self.text}>", "eval")
         scope = FUNCTIONS | dict(fixed) | hoist.values
 
@@ -162,6 +167,26 @@ class _Hoist(ast.NodeTransformer):
         scope = FUNCTIONS | dict(self.fixed)
         self.values[name] = eval(code, {"__builtins__": {}}, scope)
         return ast.Name(name, ast.Load())
+
+
+class _Share(ast.NodeTransformer):
+    """Name every part that occurs again, `(_shared0 := abs(s))`, and use the name from then on."""
+
+    def __init__(self, tree: ast.expr) -> None:
+        parts = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call)]
+        self._counts = Counter(ast.dump(part) for part in parts)
+        self._names: dict[str, str] = {}
+
+    def visit(self, node: ast.AST) -> Any:
+        key = ast.dump(node)
+        if (name := self._names.get(key)) is not None:
+            return ast.Name(name, ast.Load())
+        inside = self.generic_visit(node)
+        if self._counts[key] < 2:
+            return inside
+        self._names[key] = f"_shared{len(self._names)}"
+        assert isinstance(inside, ast.expr)
+        return ast.NamedExpr(ast.Name(self._names[key], ast.Store()), inside)
 
 
 class _Rename(ast.NodeTransformer):
