@@ -131,20 +131,21 @@ class Numbers:
     """Up pulses of the mean device from the lower bound (a pair: from 0) half-way to the upper."""
 
 
-def steps(hardware: Hardware, at: float, direction: int, copies: int = 1) -> Floats:
-    """Return single steps (copy, device) of fresh devices at a weight."""
-    bench = Bench(hardware, copies)
-    bench.w += at
+def steps(hardware: Hardware, at: Floats, direction: int) -> Floats:
+    """Return single steps (copy, device) of fresh devices, each copy at a weight of its own."""
+    bench = Bench(hardware, len(at))
+    bench.w += torch.as_tensor(at).view(-1, 1, 1)
     return np.asarray(bench.write(direction * device_of(hardware).quantum)[:, 0].numpy())
 
 
 def measured(hardware: Hardware, ramp: Curve) -> Numbers:
     """Return the numbers recovered from simulated devices and their step response."""
     device, still = device_of(hardware), quiet(hardware)
-    up, down = steps(still, 0.0, 1)[0], -steps(still, 0.0, -1)[0]
+    zero = np.zeros(1)
+    up, down = steps(still, zero, 1)[0], -steps(still, zero, -1)[0]
     lognormal = device.dw_law == "lognormal"
     spread = np.log(up).std(ddof=1) if lognormal else up.std(ddof=1) / up.mean()
-    noisy = steps(hardware, 0.0, 1, COPIES)
+    noisy = steps(hardware, np.zeros(COPIES), 1)
     cycle = np.sqrt(noisy.var(0, ddof=1).mean() / (noisy.mean(0) ** 2).mean())
     bounds = []
     for far in (FAR, -FAR):
@@ -184,7 +185,7 @@ def _crossing(hardware: Hardware) -> float:
     if isinstance(hardware.pieces["device"], DevicePair) or device.kind == "constant_device":
         return float("nan")
     grid = np.linspace(0.9 * device.w_min, 0.9 * device.w_max, 61)
-    net = np.stack([steps(hardware, w, 1)[0] + steps(hardware, w, -1)[0] for w in grid])
+    net = steps(hardware, grid, 1) + steps(hardware, grid, -1)
     points = []
     for one in net.T:
         k = int(np.argmax(one <= 0))  # the first weight above the crossing

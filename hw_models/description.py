@@ -33,7 +33,7 @@ class Hardware(Frozen):
             raise ConfigError(f"hardware: {error.errors()[0]['msg']}") from None
 
 
-def presets() -> dict[str, Hardware]:
+def known_presets() -> dict[str, Hardware]:
     """Return all presets by name."""
     from hw_models.presets import PROGRAMMED, SUBSTRATES, TRAINING  # they are made of `Hardware`
 
@@ -47,7 +47,7 @@ def preset_named(preset: str) -> Hardware:
         from hw_models.preset_file import load  # a file is made of `Hardware`
 
         return load(Path(preset))
-    known = presets()
+    known = known_presets()
     if preset not in known:
         close = get_close_matches(preset, known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"

@@ -17,13 +17,13 @@ app = typer.Typer(help="List, show and fit hardware.", no_args_is_help=True)
 @app.command("list")
 def list_presets() -> None:
     """List the presets with what they are made of."""
-    from hw_models import presets
+    from hw_models import known_presets
 
     table = Table(title="Hardware presets")
     table.add_column("name", no_wrap=True)
     table.add_column("what", ratio=3)
     table.add_column("pieces", ratio=2)
-    for name, one in presets().items():
+    for name, one in known_presets().items():
         kinds = dict.fromkeys(piece.kind for piece in one.pieces.values())
         table.add_row(name, one.about, ", ".join(kinds) or "–")
     Console().print(table)
