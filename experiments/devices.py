@@ -72,7 +72,10 @@ def table(found: dict[str, Numbers], given: dict[str, Numbers]) -> Table:
 
 
 def _cell(value: float, expected: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3g} ({expected:.3g})"
+    if np.isnan(value):
+        return "–"
+    digits = ".0f" if expected >= 1000 else ".3g"
+    return f"{value:{digits}} ({expected:{digits}})"
 
 
 def retention_table(gains: np.ndarray) -> Table:
@@ -113,7 +116,7 @@ def save(
 
 def draw(curves: dict[str, Curve], path: Path) -> Path:
     """Draw mean, spread and two single devices of every preset."""
-    figure = Figure(figsize=(11.5, 4.8), layout="constrained")
+    figure = Figure(figsize=(10.5, 4.4), layout="constrained")
     panels = figure.subplots(2, 5).flat
     for axes, (name, ramp) in zip(panels, curves.items(), strict=True):
         for k in range(ramp.single.shape[1]):

@@ -90,7 +90,7 @@ def pulses_per_ramp(hardware: Hardware) -> int:
     return max(20, int(factor * (device.w_max - device.w_min) / device.dw_min))
 
 
-def curve(hardware: Hardware, points: int = 200) -> Curve:
+def curve(hardware: Hardware, points: int = 120) -> Curve:
     """Return the step response; a pair starts at zero, other devices at their lower bound.
 
     Where a ramp has more pulses than points, one write is as many pulses as lie between two.
