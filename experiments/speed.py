@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments import speed_brian, speed_continuous, speed_discrete
+from experiments import speed_brian, speed_continuous, speed_discrete, speed_hardware
 from pcsim import store
 from pcsim.errors import UnsupportedError
 from pcsim.provenance import provenance
@@ -21,7 +21,7 @@ from pcsim.store import Result, Variable
 
 def main(out: Path) -> None:
     """Measure, print, store."""
-    rows = speed_discrete.measure() + speed_continuous.measure()
+    rows = speed_discrete.measure() + speed_continuous.measure() + speed_hardware.measure()
     try:
         rows += speed_brian.measure()
     except UnsupportedError as reason:  # no Brian2, or no compiler

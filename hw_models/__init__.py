@@ -4,7 +4,7 @@ A piece (`pieces.Piece`) is data with units; `effects` says what it does, at whi
 equation that every backend executes. A hardware description is an ordered set of named pieces.
 """
 
-from hw_models.description import Hardware, describe, presets
+from hw_models.description import Hardware, describe, known_presets
 from hw_models.pieces import PIECES, Piece
 
-__all__ = ["PIECES", "Hardware", "Piece", "describe", "presets"]
+__all__ = ["PIECES", "Hardware", "Piece", "describe", "known_presets"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, SerializeAsAny, ValidationError
@@ -32,27 +33,43 @@ class Hardware(Frozen):
             raise ConfigError(f"hardware: {error.errors()[0]['msg']}") from None
 
 
-def presets() -> dict[str, Hardware]:
+def known_presets() -> dict[str, Hardware]:
     """Return all presets by name."""
-    return {"ideal": Hardware(about="no non-ideality at all")}
+    from hw_models.presets import PROGRAMMED, SUBSTRATES, TRAINING  # they are made of `Hardware`
+
+    ideal = Hardware(about="no non-ideality at all")
+    return {one.name: one for one in (ideal, *TRAINING, *PROGRAMMED, *SUBSTRATES)}
 
 
-def describe(preset: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
-    """Return a preset with pieces changed (by field) or added (with their kind)."""
-    known = presets()
+def preset_named(preset: str) -> Hardware:
+    """Return a preset by name, or from a TOML file."""
+    if preset.endswith(".toml"):
+        from hw_models.preset_file import load  # a file is made of `Hardware`
+
+        return load(Path(preset))
+    known = known_presets()
     if preset not in known:
         close = get_close_matches(preset, known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
         raise ConfigError(f"hardware.preset: there is no preset {preset!r}; {hint}")
-    base = known[preset]
+    return known[preset]
+
+
+def describe(preset: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+    """Return a preset with pieces changed (by field) or added (with their kind)."""
+    base = preset_named(preset)
     combined = dict(base.pieces)
     for name, fields in pieces.items():
-        combined[name] = _piece(name, fields, combined.get(name))
+        combined[name] = make_piece(name, fields, combined.get(name))
     return base.model_copy(update={"pieces": combined})
 
 
-def _piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Piece:
-    values = dict(given.model_dump() if given else {}) | dict(fields)
+def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Piece:
+    """Return a piece from its fields, or a given piece with fields changed (tables are merged)."""
+    values = dict(given.model_dump() if given else {})
+    for key, value in fields.items():
+        both = isinstance(value, Mapping) and isinstance(values.get(key), Mapping)
+        values[key] = {**values[key], **value} if both else value
     kind = values.get("kind")
     if kind not in PIECES:
         close = get_close_matches(str(kind), PIECES, 1)

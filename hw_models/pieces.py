@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from hw_models import array, converters, drift, faults, mismatch, noise, quantize
+from hw_models import (
+    array,
+    converters,
+    drift,
+    faults,
+    mismatch,
+    noise,
+    plasticity,
+    plasticity_arrays,
+    plasticity_rules,
+    quantize,
+)
 from hw_models.piece import Piece
 
-_MODULES = (noise, quantize, converters, mismatch, drift, faults, array)
+_MODULES = (
+    noise,
+    quantize,
+    converters,
+    mismatch,
+    drift,
+    faults,
+    array,
+    plasticity,
+    plasticity_rules,
+    plasticity_arrays,
+)
 
 PIECES: dict[str, type[Piece]] = {
     str(value.model_fields["kind"].default): value

@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pcsim.cli import check, compare, data, demo, equations, experiment, report, run, sweep
+from pcsim.cli import (
+    check,
+    compare,
+    data,
+    demo,
+    equations,
+    experiment,
+    hardware,
+    report,
+    run,
+    sweep,
+)
 from pcsim.errors import InterruptedRunError, PcsimError
 
 app = typer.Typer(
@@ -20,6 +31,7 @@ app = typer.Typer(
     help="Does always-on predictive coding learn on your chip?",
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
+app.add_typer(hardware.app, name="hardware", help="List, show and fit hardware.")
 app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("sweep")(sweep.sweep)

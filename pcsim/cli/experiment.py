@@ -11,6 +11,7 @@ import typer
 from pcsim.errors import ConfigError
 
 NAMES = (
+    "devices",
     "speed",
     "spiking",
     "stability",

@@ -96,13 +96,18 @@ class Chips:
     def fixed(
         self, effect: Effect, layer: int, shape: tuple[int, ...], array: str = ""
     ) -> dict[str, Value]:
-        """Return constants and draws of an effect for one layer, broadcastable to its signal."""
+        """Return constants, draws and parameters of an effect for one layer.
+
+        Each is a number, or a tensor that broadcasts to the signal.
+        """
         values: dict[str, Value] = dict(effect.constants)
         for name in effect.constants:
             if (listed := self.lists.get((effect.name, name))) is not None:
                 values[name] = self._tensor(np.asarray(listed).reshape(-1, 1, 1))
         for name, draw in effect.draws.items():
             values[name] = self._drawn(effect, name, draw, layer, shape, array)
+        for name, text in effect.parameters.items():
+            values[name] = Expression(text).bind(values)({})
         return values
 
     def _drawn(

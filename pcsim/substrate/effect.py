@@ -122,6 +122,8 @@ class Effect(Frozen):
     """The new signal. Symbols: s, those of the site, constants, draws, noise, memory, dt, t."""
     constants: Mapping[str, float] = {}
     draws: Mapping[str, Draw] = {}
+    parameters: Mapping[str, str] = {}
+    """Values of each device, computed once from constants, draws and the parameters before."""
     noise: Mapping[str, Literal["normal", "uniform"]] = {}
     """Redrawn for every element in every time step."""
     memory: Mapping[str, Memory] = {}
@@ -139,9 +141,17 @@ class Effect(Frozen):
             *SYMBOLS.get(self.site, ()),
             *self.constants,
             *self.draws,
+            *self.parameters,
             *self.noise,
             *self.memory,
         }
+        fixed = {*self.constants, *self.draws}
+        for name, text in self.parameters.items():
+            if missing := unknown(text, fixed):
+                raise ValueError(
+                    f"{self.name}.{name}: {', '.join(missing)} is neither constant nor drawn before"
+                )
+            fixed.add(name)
         texts = {"becomes": self.becomes} | {k: m.update for k, m in self.memory.items()}
         for where, text in texts.items():
             if missing := unknown(text, known):
@@ -165,8 +175,8 @@ class Effect(Frozen):
         """All but the values of the constants and probabilities: what must agree to be stacked."""
         draws = tuple((n, d.law, d.per) for n, d in self.draws.items())
         memory = tuple((n, m.start, m.update) for n, m in self.memory.items())
-        noise = tuple(self.noise.items())
-        return (self.name, self.site, self.becomes, tuple(self.constants), draws, noise, memory)
+        texts = (self.becomes, *self.parameters.items(), *self.noise.items())
+        return (self.name, self.site, tuple(self.constants), draws, memory, *texts)
 
     def uses(self, symbol: str) -> bool:
         """Whether a symbol occurs."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +47,14 @@ def _clip(value: Value, low: Value, high: Value) -> Value:
     return min(max(value, low), high)
 
 
+def _root(value: Tensor) -> Tensor:
+    # On CPUs torch takes six times as long at exact zeros, which is where no pulse came.
+    if value.device.type != "cpu":
+        return torch.sqrt(value)
+    with np.errstate(invalid="ignore"):
+        return torch.from_numpy(np.sqrt(value.numpy()))
+
+
 def _indicator(condition: bool | Tensor) -> Value:
     if not isinstance(condition, Tensor):
         return float(condition)
@@ -54,7 +64,7 @@ def _indicator(condition: bool | Tensor) -> Value:
 FUNCTIONS: dict[str, Any] = {
     "exp": _either(torch.exp, math.exp),
     "log": _either(torch.log, math.log),
-    "sqrt": _either(torch.sqrt, math.sqrt),
+    "sqrt": _either(_root, math.sqrt),
     "tanh": _either(torch.tanh, math.tanh),
     "floor": _either(torch.floor, lambda v: float(math.floor(v))),
     "ceil": _either(torch.ceil, lambda v: float(math.ceil(v))),
@@ -116,9 +126,13 @@ class Expression:
         return frozenset(_names(self._tree.body))
 
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
-        """Return a function of the other symbols; what depends on `fixed` alone is computed now."""
+        """Return a function of the other symbols; what depends on `fixed` alone is computed now.
+
+        A part that occurs several times is computed once.
+        """
         hoist = _Hoist(fixed)
-        body = ast.Expression(rewritten(hoist.visit(_copy(self._tree.body))))
+        hoisted = hoist.visit(_copy(self._tree.body))
+        body = ast.Expression(rewritten(_Share(hoisted).visit(hoisted)))
         code = compile(ast.fix_missing_locations(body), f"<{self.text}>", "eval")
         scope = FUNCTIONS | _IN_PLACE | dict(fixed) | hoist.values
 
@@ -164,6 +178,26 @@ class _Hoist(ast.NodeTransformer):
         scope = FUNCTIONS | dict(self.fixed)
         self.values[name] = eval(code, {"__builtins__": {}}, scope)
         return ast.Name(name, ast.Load())
+
+
+class _Share(ast.NodeTransformer):
+    """Name every part that occurs again, `(_shared0 := abs(s))`, and use the name from then on."""
+
+    def __init__(self, tree: ast.expr) -> None:
+        parts = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call)]
+        self._counts = Counter(ast.dump(part) for part in parts)
+        self._names: dict[str, str] = {}
+
+    def visit(self, node: ast.AST) -> Any:
+        key = ast.dump(node)
+        if (name := self._names.get(key)) is not None:
+            return ast.Name(name, ast.Load())
+        inside = self.generic_visit(node)
+        if self._counts[key] < 2:
+            return inside
+        self._names[key] = f"_shared{len(self._names)}"
+        assert isinstance(inside, ast.expr)
+        return ast.NamedExpr(ast.Name(self._names[key], ast.Store()), inside)
 
 
 class _Rename(ast.NodeTransformer):

@@ -20,7 +20,7 @@ _OPERATIONS: dict[type[ast.operator], tuple[str, Callable[..., Tensor]]] = {
     ast.Mult: ("_mul", torch.mul),
     ast.Div: ("_div", torch.div),
 }
-_UNARY = ("exp", "log", "sqrt", "tanh", "floor", "ceil", "abs", "sign")
+_UNARY = ("exp", "log", "tanh", "floor", "ceil", "abs", "sign")
 
 
 _PLAIN: dict[str, Callable[[Any, Any], Any]] = {
@@ -92,6 +92,8 @@ def rewritten(node: ast.expr) -> ast.expr:
         args = [rewritten(arg) for arg in node.args]
         own = node.func.id in (*_UNARY, "clip") and _intermediate(node.args[0])
         return _call(f"_{node.func.id}" if own else node.func.id, args)
+    if isinstance(node, ast.NamedExpr):  # used again: it is never overwritten itself
+        return ast.NamedExpr(node.target, rewritten(node.value))
     if isinstance(node, ast.UnaryOp):
         return ast.UnaryOp(node.op, rewritten(node.operand))
     if isinstance(node, ast.Compare):

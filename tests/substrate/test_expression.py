@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pcsim.errors import ConfigError
-from pcsim.substrate.expression import Expression
+from pcsim.substrate.expression import FUNCTIONS, Expression
 
 S = torch.linspace(-2, 2, 41, dtype=torch.float64)
 
@@ -92,3 +92,24 @@ def test_overwriting_intermediate_results_changes_no_bit(text, shape):
     )
     assert torch.equal(s, kept[0])
     assert torch.equal(b, kept[1])
+
+
+def test_repeated_parts_are_computed_once_and_give_the_same():
+    calls = []
+    once = Expression("abs(s - m)*abs(s - m) + int(abs(s - m) > 1)*abs(s - m) + k*m")
+    plain = {"abs": lambda v: (calls.append(1), abs(v))[1], "int": lambda c: float(c)}
+    original = {name: FUNCTIONS[name] for name in plain}
+    FUNCTIONS.update(plain)
+    try:
+        value = once.bind({"k": 3.0})({"s": 5.0, "m": 2.0})
+    finally:
+        FUNCTIONS.update(original)
+    assert value == 9 + 3 + 6
+    assert len(calls) == 1
+
+
+def test_root_of_exact_zero_and_of_negative_numbers():
+    root = Expression("sqrt(s)").bind({})
+    values = root({"s": torch.tensor([0.0, 4.0, -1.0])})
+    assert values[:2].tolist() == [0, 2]
+    assert torch.isnan(values[2])

@@ -1,0 +1,163 @@
+"""What may happen to a write besides the law of the device: thresholds, loss, noise, trains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hw_models.piece import Piece
+from hw_models.plasticity_device import touched
+from pcsim.frozen import NotNegative, Positive
+from pcsim.substrate import Draw, Effect, Memory
+
+
+class UpdateThreshold(Piece):
+    """Requests below a threshold are lost."""
+
+    kind: Literal["update_threshold"] = "update_threshold"
+    threshold: NotNegative
+    """Smallest change of a weight that is carried out in one step, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s where |s| ≥ threshold, else 0."""
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes="s*int(abs(s) >= threshold)",
+                constants={"threshold": self.threshold},
+                about="small updates are lost",
+            ),
+        )
+
+
+class UpdateAccumulator(Piece):
+    """Requests add up beside the array until they reach a threshold; then an event writes them.
+
+    `whole` releases multiples of the threshold and keeps the rest: the mixed-precision remedy, with
+    the threshold at the weight of one pulse. `all` releases everything: event-driven updates.
+    """
+
+    kind: Literal["update_accumulator"] = "update_accumulator"
+    threshold: Positive
+    """Sum of requests that triggers a write, network units."""
+    release: Literal["whole", "all"] = "whole"
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return what is released; the memory keeps the rest."""
+        total = "(kept + s)"
+        released = {
+            "whole": f"threshold*sign{total}*floor(abs{total}/threshold)",
+            "all": f"{total}*int(abs{total} >= threshold)",
+        }[self.release]
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes="released",
+                constants={"threshold": self.threshold},
+                memory={
+                    "kept": Memory(update=f"{total} - {released}"),
+                    "released": Memory(update=released),
+                },
+                about=f"requests accumulate, {self.release} released at a threshold",
+            ),
+        )
+
+
+class Retention(Piece):
+    """Stored weights relax to a reference: dw/dt = (reference − w)/lifetime, while learning.
+
+    Balances learning at w_∞ = w*/(1 + τ_w/(lifetime·σ_f²)) for reference 0.
+    """
+
+    kind: Literal["retention"] = "retention"
+    lifetime: Positive
+    """Time constant of the loss: seconds, or number of updates."""
+    per: Literal["second", "update"] = "second"
+    lifetime_spread: NotNegative = 0.0
+    """Device-to-device standard deviation of the lifetime, relative."""
+    reference: float = 0.0
+    """What weights relax to, network units."""
+    reference_spread: NotNegative = 0.0
+    """Device-to-device standard deviation of the reference, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + (reference − w)·(1 − e^{−dt/lifetime}), or /lifetime per update."""
+        lifetime = "(lifetime*clip(1 + lifetime_spread*d_lifetime, 0.1, 1e6))"
+        share = {"second": f"(1 - exp(-dt/{lifetime}))", "update": f"(1/{lifetime})"}[self.per]
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes=f"s + (reference + reference_spread*d_reference - w)*{share}",
+                constants={
+                    "lifetime": self.lifetime,
+                    "lifetime_spread": self.lifetime_spread,
+                    "reference": self.reference,
+                    "reference_spread": self.reference_spread,
+                },
+                draws={"d_lifetime": Draw(), "d_reference": Draw()},
+                about=f"loss of the stored weight, lifetime per {self.per}",
+            ),
+        )
+
+
+class WriteNoise(Piece):
+    """Noise of each write, of a size that does not depend on the request.
+
+    `walk`: it stays in the stored weight, so that writes make a random walk. `seen`: the stored
+    weight is right, but seen with an error that is redrawn whenever the weight is touched.
+    """
+
+    kind: Literal["write_noise"] = "write_noise"
+    sigma: NotNegative
+    """Standard deviation per write, network units."""
+    mode: Literal["walk", "seen"] = "walk"
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + σξ where something is written, or the error of the seen weight."""
+        if self.mode == "seen":
+            return touched(name, self.sigma)
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes="s + int(abs(s) > 0)*sigma*xi",
+                constants={"sigma": self.sigma},
+                noise={"xi": "normal"},
+                about="persistent write noise",
+            ),
+        )
+
+
+class PulseTrain(Piece):
+    """A request as coincidences of two stochastic pulse trains of BL slots.
+
+    Each slot has a coincidence with p = |s|/(dw·BL): mean |s|, variance dw·|s|·(1 − p); |s| above
+    dw·BL is clipped. Exact for one sample at a time; on a sum over a batch the variance is that of
+    one train. Put it before a device with drive = "continuous", which then responds to whole
+    pulses.
+    """
+
+    kind: Literal["pulse_train"] = "pulse_train"
+    slots: Annotated[int, Field(ge=1, le=63)] = 31
+    """BL, the length of the trains; costs one random number per slot and device."""
+    dw: Positive
+    """Change by one coincidence, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return dw·sign(s)·(number of slots with a coincidence)."""
+        names = [f"u_{k}" for k in range(self.slots)]
+        hits = " + ".join(f"int({u}*(dw*slots) < abs(s))" for u in names)
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes=f"dw*sign(s)*({hits})",
+                constants={"dw": self.dw, "slots": float(self.slots)},
+                noise=dict.fromkeys(names, "uniform"),
+                about=f"stochastic pulse trains of {self.slots} slots",
+            ),
+        )

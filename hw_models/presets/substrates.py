@@ -1,0 +1,87 @@
+"""Neuromorphic substrates: word lengths, converters, mismatch and noise of whole chips.
+
+Ranges are in units of the network, so that a person can scale them to a network of their own:
+weights ±1, rates ±1, sums of the array ±4.
+"""
+
+from __future__ import annotations
+
+from hw_models.converters import Converter
+from hw_models.description import Hardware
+from hw_models.mismatch import Mismatch
+from hw_models.noise import ReadNoise
+from hw_models.quantize import QuantizedStates, QuantizedWeights
+
+_SUM = 4.0
+_ADC_STEP = _SUM / 127
+
+SUBSTRATES: tuple[Hardware, ...] = (
+    Hardware(
+        name="brainscales2",
+        about="BrainScaleS-2: 5-bit inputs and 6-bit weights (each with sign), 8-bit read-out with "
+        "a noise of 2 steps",
+        sources=(
+            "Weis et al. 2020, inference with artificial neural networks on BrainScaleS-2",
+            "noise and word lengths as in the software model of hxtorch",
+        ),
+        pieces={
+            "inputs": Converter(where="rate", bits=6),
+            "weights": QuantizedWeights(bits=7),
+            "noise": ReadNoise(where="product", sigma=2 * _ADC_STEP),
+            "noise_back": ReadNoise(where="feedback", sigma=2 * _ADC_STEP),
+            "readout": Converter(where="product", bits=8, range=_SUM),
+            "readout_back": Converter(where="feedback", bits=8, range=_SUM),
+        },
+    ),
+    Hardware(
+        name="dynapse2",
+        about="DYNAP-SE2: subthreshold analog, 10 % mismatch of every analog parameter, weights of "
+        "four binary-weighted currents",
+        sources=("mismatch, currents and capacitances as in Rockpool (SynSense)",),
+        pieces={
+            "tau": Mismatch(of="tau_x", sigma=0.1, law="normal"),
+            "tau_err": Mismatch(of="tau_err", sigma=0.1, law="normal", optional=True),
+            "tau_apical": Mismatch(of="tau_apical", sigma=0.1, law="normal", optional=True),
+            "tau_inter": Mismatch(of="tau_inter", sigma=0.1, law="normal", optional=True),
+            "rate_gain": Mismatch(of="rate_gain", sigma=0.1, law="normal"),
+            "error_gain": Mismatch(of="error_gain", sigma=0.1, law="normal"),
+            "weights": QuantizedWeights(bits=5),
+            "weight_gain": Mismatch(of="weight_gain", sigma=0.1, law="normal"),
+        },
+    ),
+    Hardware(
+        name="loihi",
+        about="Loihi fixed point: 8-bit weights with stochastic rounding, 24-bit states, 7-bit "
+        "traces",
+        sources=("fixed-point model of Intel's Lava",),
+        pieces={
+            "weights": QuantizedWeights(bits=8, rounding="stochastic", accumulator=False),
+            "states": QuantizedStates(bits=24, range=64.0),
+            "traces": Converter(where="rate", bits=8),
+        },
+    ),
+    Hardware(
+        name="spinnaker2",
+        about="SpiNNaker2 multiply-accumulate array: 8-bit weights and rates, 29-bit sums",
+        sources=("TU Dresden, publications on the SpiNNaker2 machine-learning accelerator",),
+        pieces={
+            "weights": QuantizedWeights(bits=8),
+            "rates": Converter(where="rate", bits=8),
+            "sums": Converter(where="product", bits=29, range=4096.0),
+            "sums_back": Converter(where="feedback", bits=29, range=4096.0),
+        },
+    ),
+    Hardware(
+        name="photonic",
+        about="microring weight bank at its best: 9-bit weights by dithering control",
+        sources=("arXiv:2104.01164, silicon microring synapses of up to 9 bit",),
+        pieces={"weights": QuantizedWeights(bits=9)},
+    ),
+    Hardware(
+        name="photonic_typical",
+        about="microring weight bank without special control: 4-bit weights",
+        sources=("arXiv:2104.01164, on the 2–4 bit that are usual",),
+        pieces={"weights": QuantizedWeights(bits=4)},
+    ),
+)
+"""Whole chips."""
