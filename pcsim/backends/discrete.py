@@ -6,7 +6,8 @@ At step t, from one and the same state (x_t, θ_t):
     x_{t+1} = x_t + γ d;      θ_{t+1} = optimiser(θ_t, g)
 
 iPC: every node learns at every step. PC: every node at the last step (or after it).
-Z-IL: the nodes of level t at step t, T = depth.
+Z-IL: the nodes of level t at step t, T = depth; it is backpropagation where the network is
+levelled (see `Network.levelled`).
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Discrete:
         field, network = self.field, self.network
         learning = self._learners(t)
         has_prior = any(isinstance(node.map, Prior) for node in network.nodes)
-        if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior:
+        if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior and network.levelled:
             # Only the top map is left: its prediction has not changed since the feed-forward pass.
             return Step((), learning, (), learning)
         quiet = self.schedule.fast and self.schedule.init == "ff"
@@ -117,11 +118,16 @@ class Discrete:
         if not quiet:
             return Step(field.predicted, field.predicted, field.free, learning)
         reach = network.reach
+        learnt = bool(learning) and self.schedule.rule != "pc"
+        changed = {i for i in field.free if reach[i] <= t}  # states that have moved before
+        for i in reversed(field.predicted):
+            stirred = any(p in changed for p in network.nodes[i].parents)
+            if i in field.transparent and (stirred or (learnt and reach[i] < t)):
+                changed.add(i)
         fresh = tuple(
             i
             for i in field.predicted
-            if any(reach[p] <= t and field.holds[p] != "clamped" for p in network.nodes[i].parents)
-            or (bool(learning) and self.schedule.rule != "pc" and reach[i] < t)
+            if any(p in changed for p in network.nodes[i].parents) or (learnt and reach[i] < t)
         )
         reached = tuple(i for i in field.predicted if reach[i] <= t)
         active = field.predicted if self.schedule.rule == "pc" and learning else reached
@@ -136,17 +142,19 @@ class Discrete:
         like = next(c for c in clamps if c is not None)
         samples = like.shape[1]
         replicas = self.params.replicas
-        states: list[Tensor] = []
+        states: list[Tensor | None] = []
         carried = bool(self.carried) and all(v.shape[1] == samples for v in self.carried.values())
         for index, node in enumerate(self.network.nodes):
             clamp = clamps[index]
             hold = field.holds[index]
-            if (clamp is None) != (hold == "free"):
+            if (clamp is None) != (hold in ("free", "transparent")):
                 raise ConfigError(
                     f"node {index} is {hold} in mode {field.mode!r}: "
                     + ("data is missing" if clamp is None else "it takes no data")
                 )
-            if hold == "clamped":
+            if hold == "transparent":
+                states.append(None)
+            elif hold == "clamped":
                 assert clamp is not None
                 states.append(clamp)
             elif hold == "masked":
@@ -225,8 +233,7 @@ class Discrete:
 
     def _changed(self, nodes: Nodes) -> list[int]:
         """Return the nodes whose weights received a non-zero gradient."""
-        energies = self.field.energies
-        return [i for i in nodes if (energy := energies[i]) and bool(energy.xi.any())]
+        return [i for i in nodes if self.field.has_error(i)]
 
     def _learn(self, nodes: Nodes) -> None:
         if not nodes:

@@ -13,7 +13,7 @@ from pcsim.backends.brian.equations import Layer, layer_equations, synapse_equat
 from pcsim.circuit import Circuit
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
-from pcsim.maps import Dense, Prior
+from pcsim.maps import Dense, Map, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network
 
 SECONDS = ("tau_", "look_")
@@ -115,6 +115,13 @@ def refuse(network: Network, circuit: Circuit, mode: Mode) -> None:
         raise no("mode 'associative'", "a dendritic layer cannot be clamped in part")
     for k, node in enumerate(network.nodes):
         where = f"network node {k}"
+        kind = type(node.map).__name__
+        if node.transparent or not (
+            node.map is None
+            or isinstance(node.map, Prior)
+            or (isinstance(node.map, Dense) and node.map.positions == 1)
+        ):
+            raise no(f"{where}: map {kind}", "only a chain of dense layers is built")
         if not isinstance(node.energy, Gaussian):
             raise no(f"{where}: energy categorical", "a softmax couples all units of a layer")
         if node.energy.learned:
@@ -125,13 +132,13 @@ def refuse(network: Network, circuit: Circuit, mode: Mode) -> None:
             continue
         if node.parents != (k + 1,):
             raise no(f"{where}: parents", "only a chain of dense layers is built")
-        if node.map.g != "identity":
+        if isinstance(node.map, Dense) and node.map.g != "identity":
             raise no("network.convention 'post'", "neurons are potentials, before f: use 'pre'")
         if circuit.kind == "dendritic" and node.energy != UNIT_GAUSSIAN:
             raise no(f"{where}: energy.variance", "a dendritic layer has unit variance")
 
 
-def _predicted_by(spec: Dense | Prior | None) -> Literal["above", "prior", "nothing"]:
+def _predicted_by(spec: Map | None) -> Literal["above", "prior", "nothing"]:
     if spec is None:
         return "nothing"
     return "prior" if isinstance(spec, Prior) else "above"
