@@ -9,11 +9,11 @@ pass through it. So every operation is a node, and its energy says whether it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
@@ -167,6 +167,27 @@ class Network:
         nodes.append(Node((n[top],), None if prior is None else Prior(prior)))
         return cls(tuple(nodes))
 
+    @classmethod
+    def cnn(cls, **fields: Any) -> Network:
+        """Build a convolutional network; the fields are those of `pcsim.architectures.cnn.Cnn`."""
+        return cls._of("cnn", fields)
+
+    @classmethod
+    def alexnet(cls, **fields: Any) -> Network:
+        """Build AlexNet for small images; see `pcsim.architectures.alexnet.AlexNet`."""
+        return cls._of("alexnet", fields)
+
+    @classmethod
+    def transformer(cls, **fields: Any) -> Network:
+        """Build an encoder; see `pcsim.architectures.transformer.Transformer`."""
+        return cls._of("transformer", fields)
+
+    @staticmethod
+    def _of(kind: str, fields: Mapping[str, Any]) -> Network:
+        from pcsim.architectures.choice import build  # architectures are made of networks
+
+        return build(kind, fields)
+
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """For each node, the nodes it predicts."""
@@ -196,19 +217,45 @@ class Network:
 
         A transparent node has the level of the value node that it predicts.
         """
-        return self._distances(max)
-
-    @cached_property
-    def reach(self) -> tuple[int, ...]:
-        """Shortest distance to node 0: an error that starts there needs this many steps."""
-        return self._distances(min)
-
-    def _distances(self, choose: Callable[[list[int]], int]) -> tuple[int, ...]:
-        distance = [0] * len(self.nodes)
+        level = [0] * len(self.nodes)
         for index in range(1, len(self.nodes)):
             own = 0 if self.nodes[index].transparent else 1
-            distance[index] = own + choose([distance[c] for c in self.children[index]])
-        return tuple(distance)
+            level[index] = own + max(level[c] for c in self.children[index])
+        return tuple(level)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """First step at which a node can have an error, if only node 0 has one at step 0.
+
+        In a chain this is the distance to node 0. Elsewhere an error also arises where a parent
+        has moved, because another child has drawn it.
+        """
+        return self._spread[0]
+
+    @property
+    def stirred(self) -> tuple[int, ...]:
+        """First step at which a node's value can differ from that of a feed-forward start."""
+        return self._spread[1]
+
+    @cached_property
+    def _spread(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Follow errors towards the parents and moved values towards the children, to the end."""
+        never = len(self.nodes) + 1
+        others = [never] * (len(self.nodes) - 1)
+        reach, stirred = [0, *others], [1, *others]
+        before: list[int] = []
+        while before != reach + stirred:
+            before = reach + stirred
+            for index, node in enumerate(self.nodes):
+                pulled = min((reach[c] for c in self.children[index]), default=never)
+                parents = min((stirred[p] for p in node.parents), default=never)
+                if node.transparent:
+                    reach[index] = pulled
+                    stirred[index] = min(parents, pulled + 1)  # its weights may have learnt
+                elif index:
+                    stirred[index] = 1 + min(pulled, reach[index])  # drawn by others, or by itself
+                    reach[index] = min(stirred[index], parents)
+        return tuple(reach), tuple(stirred)
 
     def detour(self, parent: int, child: int) -> int:
         """How many value nodes a longer path from `parent` to the datum has than via `child`."""

@@ -13,6 +13,7 @@ levelled (see `Network.levelled`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +30,7 @@ from pcsim.maps import Prior
 from pcsim.network import Mode, Network
 
 Nodes = tuple[int, ...]
+NOT_COUNTED: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Discrete:
     def _plan(self, t: int) -> Step:
         """Leave out what is known to be zero or unchanged after a feed-forward start.
 
-        The only error then is at node 0, and errors spread by one node per step. Nothing else may
+        The only error then is at node 0, and errors spread by one value node per step. Nothing may
         stir: no prior that pulls, and no weight that moves without an error (decay, momentum,
         learned variances).
         """
@@ -117,13 +119,9 @@ class Discrete:
             quiet &= not any("log_var" in views for views in self.params.of)
         if not quiet:
             return Step(field.predicted, field.predicted, field.free, learning)
-        reach = network.reach
+        reach, stirred = network.reach, network.stirred
         learnt = bool(learning) and self.schedule.rule != "pc"
-        changed = {i for i in field.free if reach[i] <= t}  # states that have moved before
-        for i in reversed(field.predicted):
-            stirred = any(p in changed for p in network.nodes[i].parents)
-            if i in field.transparent and (stirred or (learnt and reach[i] < t)):
-                changed.add(i)
+        changed = {i for i in (*field.free, *field.transparent) if stirred[i] <= t}
         fresh = tuple(
             i
             for i in field.predicted
@@ -133,7 +131,7 @@ class Discrete:
         active = field.predicted if self.schedule.rule == "pc" and learning else reached
         if self.schedule.rule == "ipc":
             learning = reached
-        moving = tuple(i for i in field.free if reach[i] <= t + 1)
+        moving = tuple(i for i in field.free if stirred[i] <= t + 1)
         return Step(fresh, active, moving, learning)
 
     def start(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
@@ -193,16 +191,15 @@ class Discrete:
         if self.counter:
             self.counter.paused = False
 
-    def evaluate(self, step: Step) -> None:
-        """Compute predictions and errors of one step."""
+    def evaluate(self, step: Step, *, move: bool = False) -> list[tuple[int, Tensor]]:
+        """Compute predictions and errors of one step; return the drift too if states shall move."""
         field, counter = self.field, self.counter
-        alpha = self._drive_rate()
-        if counter is None:
-            self.inputs.predict(step.fresh, alpha)
-        else:
-            with counter.simultaneous("forward"):
-                self.inputs.predict(step.fresh, alpha)
-        field.errors(step.active)
+        with counter.simultaneous("forward") if counter else NOT_COUNTED:
+            self.inputs.predict(step.fresh, self._drive_rate())
+        # Errors that pass through transparent nodes are products on the way back, as the drift is.
+        with counter.simultaneous("backward") if counter else NOT_COUNTED:
+            field.errors(step.active)
+            return field.drift(step.moving, step.active) if move else []
 
     def _drive_rate(self) -> Rate:
         return self.optimizer.alpha * self.optimizer.scale
@@ -211,14 +208,7 @@ class Discrete:
         """One joint step from one state: errors, drift, learning, then both moves."""
         step = step or self._full
         field, counter = self.field, self.counter
-        self.evaluate(step)
-        drift: list[tuple[int, Tensor]] = []
-        if move:
-            if counter is None:
-                drift = field.drift(step.moving, step.active)
-            else:
-                with counter.simultaneous("backward"):
-                    drift = field.drift(step.moving, step.active)
+        drift = self.evaluate(step, move=move)
         self._learn(step.learning)
         if self.schedule.discount < 1:
             self._discount()

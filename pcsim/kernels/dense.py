@@ -96,7 +96,7 @@ class DenseKernel:
             self.g.pull(self.delta, self.drive, self.mu)
 
     def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
-        """Return f'(x) ∘ (Wᵀ δ), added to `onto` if given; the buffer is reused in the next step."""
+        """Return f'(x) ∘ (Wᵀ δ) (+ onto); the buffer is reused in the next step."""
         back = self.params["w"] if self.feedback is None else self.feedback
         if self.counter:
             self.counter.product("backward")

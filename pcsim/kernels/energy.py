@@ -199,7 +199,8 @@ class CategoricalKL:
         """Return Σ p (ln p − ln q); for a clamped node only now, since few steps ask for it."""
         if self.clamped:
             log_q = torch.log_softmax(self._mu, -1).view(self._x.shape)
-            return (torch.special.xlogy(self._x, self._x) - self._x * log_q).sum((1, 2))
+            cost: Tensor = torch.special.xlogy(self._x, self._x) - self._x * log_q
+            return cost.sum((1, 2))
         return (self.p * self._log_ratio).flatten(1).sum(1)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:

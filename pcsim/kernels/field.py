@@ -67,10 +67,11 @@ class Field:
     def load(
         self, x: Sequence[Tensor | None], mask: Tensor | None = None, released: Sequence[int] = ()
     ) -> None:
-        """Take new states, one per value node (None where transparent); `mask` (true = clamped) belongs to associative mode.
+        """Take new states, one per value node, and None where a node is transparent.
 
-        A clamped tensor may have a replica axis of length 1: all replicas then share it. Nodes
-        that the mode clamps can be `released` for this load: they are free states then.
+        `mask` (true = clamped) belongs to associative mode. A clamped tensor may have a replica
+        axis of length 1: all replicas then share it. Nodes that the mode clamps can be `released`
+        for this load: they are free states then.
         """
         self._hold(released)
         replicas = self.params.replicas

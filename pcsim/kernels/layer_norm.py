@@ -1,7 +1,10 @@
-"""Layer normalisation: μ = gain ∘ n + b, n = (x − mean)/√(variance + eps) at each position.
+"""Layer normalisation at each position of a sequence.
 
-learn:  gain ← Σ ξ ∘ n,   b ← Σ ξ
-pull:   with v = gain ∘ ξ:  (v − mean(v) − n mean(v ∘ n)) / √(variance + eps)
+    μ = gain ∘ n + b,   n = (r − mean)/√(variance + eps),   r = f(x)
+    learn:  gain ← Σ ξ ∘ n,   b ← Σ ξ
+    pull:   f'(x) ∘ (v − mean(v) − n mean(v ∘ n)) / √(variance + eps),   v = gain ∘ ξ
+
+Means and variance run over the features of one position.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pcsim.kernels.accumulation import accumulate
+from pcsim.kernels.activations import Before
 from pcsim.maps import LayerNorm
 
 aten = torch.ops.aten
@@ -21,16 +25,18 @@ class LayerNormKernel:
     def __init__(self, spec: LayerNorm, params: dict[str, Tensor]) -> None:
         self.spec = spec
         self.params = params
-        self._x = self._xi = self._mu = torch.empty(0)
+        self.before = Before(spec.f)
+        self._xi = self._mu = torch.empty(0)
         self._moments: list[tuple[Tensor, Tensor]] = []
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
+        self.before.allocate(like, self.spec.units, shared_input)
         self._mu = like.new_empty(*like.shape[:2], self.spec.units)
 
     def activate(self, *parents: Tensor) -> None:
-        """Take x."""
-        self._x = parents[0]
+        """Evaluate r = f(x)."""
+        self.before.apply(parents[0])
 
     def predict(self) -> Tensor:
         """Return μ."""
@@ -39,8 +45,8 @@ class LayerNormKernel:
         for replica, (gain, b) in enumerate(
             zip(self.params["gain"], self.params["b"], strict=True)
         ):
-            x = self._x[replica].reshape(-1, features)
-            y, mean, scale = aten.native_layer_norm(x, [features], gain, b, self.spec.eps)
+            r = self.before.of_replica(replica).reshape(-1, features)
+            y, mean, scale = aten.native_layer_norm(r, [features], gain, b, self.spec.eps)
             self._moments.append((mean, scale))
             if len(mu) == 1:
                 mu = y.view(self._mu.shape)
@@ -58,7 +64,7 @@ class LayerNormKernel:
             self._backward(replica, (True, False, False))[0].view(1, *self._mu.shape[1:])
             for replica in range(len(self._mu))
         ]
-        pulled = parts[0] if len(parts) == 1 else torch.cat(parts)
+        pulled = self.before.pull(parts[0] if len(parts) == 1 else torch.cat(parts), x)
         return pulled if onto is None else onto.add_(pulled)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
@@ -74,7 +80,7 @@ class LayerNormKernel:
         features = self.spec.features
         result: tuple[Tensor, Tensor, Tensor] = aten.native_layer_norm_backward(
             self._xi[replica].reshape(-1, features),
-            self._x[replica].reshape(-1, features),
+            self.before.of_replica(replica).reshape(-1, features),
             [features],
             *self._moments[replica],
             self.params["gain"][replica],

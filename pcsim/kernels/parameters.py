@@ -85,7 +85,7 @@ def _draw(initial: Initial, rng: np.random.Generator, count: int) -> np.ndarray:
 def initial_parameters(
     network: Network, seeds: list[int], dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Parameters:
-    """Draw weights and biases as their maps say (PyTorch's defaults), one stream per seed and node."""
+    """Draw what is learnt as the maps say (PyTorch's defaults), one stream per seed and node."""
     flat = torch.empty(len(seeds), network.parameter_count, dtype=dtype)
     for row, seed in enumerate(seeds):  # row by row: a population may fill most of the memory
         parts = []

@@ -50,7 +50,8 @@ def plain_map(spec: Map, params: Params, parents: Sequence[Tensor]) -> Tensor:
         case Embedding():
             return _embedding(spec, params, parents[0])
         case LayerNorm():
-            x = parents[0].view(*parents[0].shape[:2], spec.positions, spec.features)
+            x = FUNCTIONS[spec.f](parents[0])
+            x = x.view(*x.shape[:2], spec.positions, spec.features)
             normal = functional.layer_norm(x, (spec.features,), eps=spec.eps)
             gain, b = (params[name][:, None, None] for name in ("gain", "b"))
             return (normal * gain + b).flatten(2)

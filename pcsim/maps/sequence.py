@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pcsim.errors import ConfigError
 from pcsim.maps.initial import Initial
-from pcsim.maps.nonlinearities import check_sizes
+from pcsim.maps.nonlinearities import check_nonlinearities, check_sizes
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,17 @@ class Embedding:
 
 @dataclass(frozen=True)
 class LayerNorm:
-    """μ = gain ∘ (x − mean)/√(variance + eps) + b, over the features of each position."""
+    """μ = gain ∘ (r − mean)/√(variance + eps) + b, r = f(x), over the features of each position."""
 
     positions: int
     features: int
     eps: float = 1e-5
+    f: str = "identity"
 
     def __post_init__(self) -> None:
         """Check sizes."""
         check_sizes("LayerNorm", positions=self.positions, features=self.features)
+        check_nonlinearities("LayerNorm", self.f)
         if not 0 < self.eps < float("inf"):
             raise ConfigError(f"LayerNorm.eps: must be positive and finite, got {self.eps}")
 
