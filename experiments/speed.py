@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments import speed_continuous, speed_discrete
+from experiments import speed_continuous, speed_discrete, speed_layers
 from pcsim import store
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
@@ -20,7 +20,7 @@ from pcsim.store import Result, Variable
 
 def main(out: Path) -> None:
     """Measure, print, store."""
-    rows = speed_discrete.measure() + speed_continuous.measure()
+    rows = speed_discrete.measure() + speed_continuous.measure() + speed_layers.measure()
     table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
     for column in ("case", "contestant", "ms", "ratio"):
         table.add_column(column, justify="left" if column in ("case", "contestant") else "right")
