@@ -1,1 +1,10 @@
-"""Models of real hardware: what a chip does to the equations."""
+"""Models of real hardware: each non-ideality is a small description that lowers to effects.
+
+A piece (`pieces.Piece`) is data with units; `effects` says what it does, at which site, as an
+equation that every backend executes. A hardware description is an ordered set of named pieces.
+"""
+
+from hw_models.description import Hardware, describe, presets
+from hw_models.pieces import PIECES, Piece
+
+__all__ = ["PIECES", "Hardware", "Piece", "describe", "presets"]

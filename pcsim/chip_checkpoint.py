@@ -34,6 +34,7 @@ class ChipCheckpoint:
         self.path = path_for(out) if out and not delayed and not run.config.run.automatic else None
         self._saved_at = time.monotonic()
         self._states: dict[str, Tensor] = {}
+        self._on_chip: dict[str, Tensor] = {}
 
     def maybe_save(self, epoch: int, done: int) -> None:
         """Save after `done` presentations of this epoch, if the last time is long ago."""
@@ -52,7 +53,9 @@ class ChipCheckpoint:
         }
         arrays |= {f"state.{n}": s.detach().cpu().numpy() for n, s in flow.moving().items()}
         arrays |= {f"rows.{n}": np.stack(rows) for n, rows in run.recorder.rows.items()}
-        arrays["noise"] = run.noise.get_state().numpy()
+        arrays["noise"] = run.noise.generator.get_state().numpy()
+        if run.hardware:
+            arrays |= {f"chip.{n}": v.cpu().numpy() for n, v in run.hardware.state().items()}
         arrays["diverged_at"] = run.engine.diverged_at.numpy()
         if run.label is not None:
             arrays["label"] = run.label.cpu().numpy()
@@ -78,7 +81,7 @@ class ChipCheckpoint:
         saved, run = load_own(self.path, self.run.config), self.run
         for k, weights in enumerate(run.engine.flow.weights):
             weights.copy_(torch.as_tensor(saved[f"weights.{k}"]))
-        run.noise.set_state(torch.as_tensor(saved["noise"]))
+        run.noise.generator.set_state(torch.as_tensor(saved["noise"]))
         run.engine.diverged_at.copy_(torch.as_tensor(saved["diverged_at"]))
         run.engine.steps = int(saved.attrs["steps"])
         device = run.params.flat.device
@@ -93,9 +96,13 @@ class ChipCheckpoint:
                 run.recorder.rows[rest] = list(variable.values)
             elif kind == "state":
                 self._states[rest] = torch.as_tensor(variable.values).to(device)
+            elif kind == "chip":
+                self._on_chip[rest] = torch.as_tensor(variable.values).to(device)
         return int(saved.attrs["epoch"]), int(saved.attrs["presentations"])
 
     def restore_states(self) -> None:
         """Put the saved states back, once the data of the last presentation is clamped again."""
         for name, state in self.run.engine.flow.moving().items():
             state.copy_(self._states[name])
+        if self.run.hardware:
+            self.run.hardware.restore(self._on_chip)

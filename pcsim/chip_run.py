@@ -18,11 +18,14 @@ from torch import Tensor
 from pcsim.backends.continuous import Continuous
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.config import Config
+from pcsim.hardware import make_chips
 from pcsim.kernels.parameters import initial_parameters, initial_states
+from pcsim.readout import Readout
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
 from pcsim.stability import StabilityWarning, advise, margin
 from pcsim.status import Report, Status
+from pcsim.substrate import Seeded
 from pcsim.task import Clamps, Split, Task
 from pcsim.timing import Timing
 from pcsim.training import check_device
@@ -46,7 +49,10 @@ class ChipRun:
         self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
-        self.noise = torch.Generator(device)
+        self.noise = Seeded(config.solver.noise_seed, device)
+        self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
+        if self.hardware:
+            self.hardware.noise = self.noise
         tau_x, tau_w = self._per_chip_times(dtype, device)
         self.engine = Continuous(
             self.network,
@@ -61,7 +67,10 @@ class ChipRun:
             tau_w=tau_w,
             draw=self._normal,
             fast=config.schedule.fast,
+            chips=self.hardware,
         )
+        attenuation = self.engine.flow.attenuation
+        self.readout = Readout(self.network, self.hardware, attenuation)
         self.recorder = Recorder(self.engine, config.record, self._record_interval())
         self.label: Tensor | None = None
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
@@ -82,8 +91,7 @@ class ChipRun:
         return tau_x, (dt / alpha).view(-1, 1) if isinstance(alpha, Tensor) else None
 
     def _normal(self, like: Tensor) -> Tensor:
-        shape, dtype = like.shape, like.dtype
-        return torch.randn(shape, generator=self.noise, dtype=dtype, device=like.device)
+        return self.noise.draw("soma", "normal", like)
 
     @property
     def total_steps(self) -> int:
@@ -165,8 +173,7 @@ class ChipRun:
             self.keep_accuracy()
 
     def _reseed(self, epoch: int) -> None:
-        key = np.random.SeedSequence(self.config.solver.noise_seed, spawn_key=(epoch,))
-        self.noise.manual_seed(int(key.generate_state(1, np.uint64)[0] >> 1))
+        self.noise.reseed(epoch)
 
     def present(self, clamps: Clamps) -> None:
         """Show one batch: switch, settle without label if asked to, then with it."""
@@ -259,7 +266,7 @@ class ChipRun:
 
     def accuracy(self, split: Split) -> np.ndarray:
         """Return the fraction right (chip,) by a feed-forward read-out."""
-        return self.task.accuracy(self.engine.flow.theta(), split)
+        return self.task.accuracy(self.readout, self.engine.flow.theta(), split)
 
     def verdict(self) -> Verdict:
         """Judge the run from what was recorded."""

@@ -15,6 +15,7 @@ from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError
 from pcsim.explain import explain
 from pcsim.frozen import Frozen, NotNegative, Positive
+from pcsim.hardware import HardwareConfig
 from pcsim.network import Mode
 from pcsim.stream import Record, SolverConfig, Stream
 
@@ -128,6 +129,8 @@ class Grid(Frozen):
     alpha: Annotated[tuple[Positive, ...], AsList] = ()
     weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
     gamma: Annotated[tuple[Positive, ...], AsList] = ()
+    hardware: Mapping[str, Annotated[tuple[float, ...], AsList]] = {}
+    """Numbers of the hardware by "piece.field", such as "weights.bits" = [4, 6, 8]."""
 
 
 class Config(Frozen):
@@ -144,6 +147,7 @@ class Config(Frozen):
     solver: SolverConfig = SolverConfig()
     stream: Stream = Stream()
     record: Record = Record()
+    hardware: HardwareConfig = HardwareConfig()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -169,7 +173,8 @@ class Config(Frozen):
             raise ValueError("learning.patience needs data.validation > 0 samples to judge by")
         if len(set(self.run.seeds)) != len(self.run.seeds) or not self.run.seeds:
             raise ValueError(f"run.seeds must be different numbers, got {list(self.run.seeds)}")
-        for name, values in self.grid:
+        rates = {name: getattr(self.grid, name) for name in ("alpha", "weight_decay", "gamma")}
+        for name, values in (rates | dict(self.grid.hardware)).items():
             if len(set(values)) != len(values):
                 raise ValueError(f"grid.{name} must be different numbers, got {list(values)}")
         return self
@@ -213,6 +218,22 @@ def _set(data: dict[str, Any], name: str, text: str) -> None:
         data[last] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         data[last] = text  # a bare word is a string
+
+
+def with_changes(data: Mapping[str, Any], changes: Mapping[str, str], source: str) -> Config:
+    """Return a configuration from data in memory, with `--set` style changes."""
+    copied = json.loads(json.dumps(data))
+    for name, text in changes.items():
+        _set(copied, name, text)
+    return parse(copied, source)
+
+
+def changed(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> Config:
+    """Return a configuration with fields of its sections replaced, validated again."""
+    data = config.model_dump(exclude_unset=True)
+    for section, fields in changes.items():
+        data[section] = {**data.get(section, {}), **fields}
+    return parse(data)
 
 
 def from_json(text: str) -> Config:

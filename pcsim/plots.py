@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import matplotlib
 import numpy as np
@@ -12,6 +13,9 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from pcsim.store import Result
+
+if TYPE_CHECKING:
+    from pcsim.check import Check
 
 # Okabe–Ito: distinguishable with the common kinds of colour blindness, and in print
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -71,6 +75,34 @@ def chip_run(result: Result, path: Path, title: str) -> Path:
     else:
         right.set_axis_off()
     figure.suptitle(title)
+    return save(figure, path)
+
+
+def check_figure(check: Check, path: Path) -> Path:
+    """Draw the energy of the chips beside the ideal one, and the accuracies of all rows."""
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
+    chips, ideal = list(check.runs.items())[:2]
+    for k, (name, result) in enumerate((chips, ideal)):
+        times, energy = _binned(result["time"], result["energy"])
+        low, middle, high = _over_chips(energy.sum(2))
+        left.plot(times, middle, color=COLOURS[k], linestyle=DASHES[k], label=name)
+        left.fill_between(times, low, high, color=COLOURS[k], alpha=0.2)
+    left.set(xlabel="simulated time, s", ylabel="energy F per sample (5–95 % of chips)")
+    left.set_yscale("log")
+    left.legend(frameon=False)
+    rows = list(check.runs.items())[::-1]
+    values = [100 * np.asarray(result["accuracy"], float).reshape(-1) for _, result in rows]
+    right.boxplot(values, orientation="horizontal", widths=0.6, medianprops={"color": COLOURS[1]})
+    for k, points in enumerate(values):
+        spread = np.linspace(-0.2, 0.2, len(points)) if len(points) > 1 else np.zeros(1)
+        right.plot(points, k + 1 + spread, "o", color=COLOURS[0], markersize=2.5, alpha=0.6)
+    right.set_yticks(range(1, len(rows) + 1), [name for name, _ in rows])
+    right.set(xlabel="test accuracy, %")
+    for axes in (left, right):
+        axes.grid(alpha=0.25)
+    verdict = "trains" if check.passed else "does not train"
+    figure.suptitle(f"{check.config.hardware.preset}: iPC {verdict}")
     return save(figure, path)
 
 

@@ -1,4 +1,4 @@
-"""Replicas: the combinations of grid values and seeds that train at once along the leading axis."""
+"""Replicas: the combinations of grid values, seeds and chips that train at once, one axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pcsim.kernels.optim import Rate
 
 @dataclass(frozen=True)
 class Replicas:
-    """Axes in the order of the result; the replica index runs through them with seeds fastest."""
+    """Axes in the order of the result; the replica index runs through the last one fastest."""
 
     axes: tuple[tuple[str, tuple[float, ...]], ...]
     """Grid axes that were given, without the seeds."""
@@ -25,6 +25,12 @@ class Replicas:
     gamma: tuple[float, ...]
     seed_of: tuple[int, ...]
     """Position in `seeds` of every replica."""
+    chips: int = 0
+    """Chips per seed; 0: replicas are not told apart by chips."""
+    chip_of: tuple[int, ...] = ()
+    """Number of the chip that every replica is on."""
+    cells: tuple[tuple[tuple[str, float], ...], ...] = ()
+    """Hardware numbers of every replica that the grid varies."""
 
     @classmethod
     def of(cls, config: Config) -> Replicas:
@@ -37,20 +43,29 @@ class Replicas:
         given: dict[str, tuple[float, ...]] = {
             name: listed for name in defaults if (listed := getattr(config.grid, name))
         }
+        on_hardware = dict(config.grid.hardware)
+        several = config.hardware.chips > 1 or not config.hardware.ideal or bool(on_hardware)
+        axes = given | on_hardware
         values: dict[str, list[float]] = {name: [] for name in defaults}
-        seed_of = []
-        for cell in product(*given.values(), range(len(config.run.seeds))):
-            named = defaults | dict(zip(given, cell, strict=False))
-            for name, value in named.items():
-                values[name].append(value)
-            seed_of.append(int(cell[-1]))
+        seed_of, chip_of, cells = [], [], []
+        numbers = range(len(config.run.seeds)), range(config.hardware.chips)
+        for *cell, seed, chip in product(*axes.values(), *numbers):
+            named = dict(zip(axes, cell, strict=True))
+            for name, default in defaults.items():
+                values[name].append(named.get(name, default))
+            cells.append(tuple((name, named[name]) for name in on_hardware))
+            seed_of.append(int(seed))
+            chip_of.append(int(chip))
         return cls(
-            axes=tuple(given.items()),
+            axes=tuple(axes.items()),
             seeds=config.run.seeds,
             alpha=tuple(values["alpha"]),
             weight_decay=tuple(values["weight_decay"]),
             gamma=tuple(values["gamma"]),
             seed_of=tuple(seed_of),
+            chips=config.hardware.chips if several else 0,
+            chip_of=tuple(chip_of),
+            cells=tuple(cells),
         )
 
     def __len__(self) -> int:
@@ -71,15 +86,16 @@ class Replicas:
     @property
     def dims(self) -> tuple[str, ...]:
         """Names of the axes that the replica axis unfolds into."""
-        return (*(name for name, _ in self.axes), "seed")
+        return (*(name for name, _ in self.axes), "seed", *(["chip"] if self.chips else []))
 
     @property
     def coords(self) -> dict[str, npt.NDArray[np.generic]]:
         """Labels of those axes."""
         labels: dict[str, npt.NDArray[np.generic]] = {n: np.asarray(v) for n, v in self.axes}
-        return labels | {"seed": np.asarray(self.seeds)}
+        labels["seed"] = np.asarray(self.seeds)
+        return labels | ({"chip": np.arange(self.chips)} if self.chips else {})
 
     def unfold(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Turn a leading replica axis into the named axes."""
         shape = [len(v) for _, v in self.axes] + [len(self.seeds)]
-        return values.reshape(*shape, *values.shape[1:])
+        return values.reshape(*shape, *([self.chips] if self.chips else []), *values.shape[1:])

@@ -12,10 +12,10 @@ from torch import Tensor
 from pcsim import datasets, metrics
 from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import ORDER_KEY, Parameters, generator
 from pcsim.maps import Embedding
 from pcsim.network import Network
+from pcsim.readout import Readout
 from pcsim.replicas import Replicas
 
 Clamps = list[Tensor | None]
@@ -119,9 +119,9 @@ class Task:
             nodes[0] = one_hot.to(self.train.x.dtype)
         return nodes
 
-    def accuracy(self, params: Parameters, split: Split) -> np.ndarray:
+    def accuracy(self, readout: Readout, params: Parameters, split: Split) -> np.ndarray:
         """Return the fraction right (replica,) by a feed-forward read-out with these weights."""
-        scores = outputs(self.network, params, split.x).cpu().numpy()
+        scores = readout.scores(params, split.x).cpu().numpy()
         return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
 
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:

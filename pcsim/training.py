@@ -11,17 +11,21 @@ import torch
 from torch import Tensor
 
 from pcsim import checkpoint, store
+from pcsim.backends.array_backprop import ArrayBackprop
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.checkpoint import Progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.hardware import make_chips
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
+from pcsim.readout import Readout
 from pcsim.replicas import Replicas
 from pcsim.status import Report, Status
 from pcsim.store import Result
+from pcsim.substrate import Seeded
 from pcsim.task import Split, Task
 
 CHECKPOINT_SECONDS = 20.0
@@ -64,8 +68,17 @@ class Training:
             in_place=not bp and not config.run.automatic,  # there, rates change during the run
         )
         self.alpha = self.optimizer.alpha
-        self.rule: Discrete | Backprop
-        if bp:
+        step = config.solver.dt or config.schedule.gamma * config.circuit.tau_x
+        self.chips = make_chips(config, self.replicas, step, dtype, config.run.device)
+        self.readout = Readout(self.network, self.chips)
+        self.rule: Discrete | Backprop | ArrayBackprop
+        if bp and self.chips:
+            # A batch takes BP as long as the schedules, so that devices drift alike.
+            seconds = config.schedule.T * step
+            self.rule = ArrayBackprop(
+                self.network, self.params, self.optimizer, self.chips, seconds=seconds
+            )
+        elif bp:
             self.rule = Backprop(self.network, self.params, self.optimizer)
         else:
             gamma = self.replicas.rate("gamma", dtype, config.run.device)
@@ -77,6 +90,7 @@ class Training:
                 gamma=gamma,
                 mode=config.data.mode,
                 seeds=seeds,
+                chips=self.chips,
             )
         self.progress = Progress()
         self._kept: Result | None = None
@@ -120,13 +134,18 @@ class Training:
     def _tensors(self) -> dict[str, Tensor]:
         carried = self.rule.carried if isinstance(self.rule, Discrete) else {}
         states = {f"state{index}": x for index, x in carried.items()}
-        return {"flat": self.params.flat, **self.optimizer.state(), **states}
+        chips = self.chips.state() if self.chips else {}
+        on_chip = {f"chip.{name}": value for name, value in chips.items()}
+        return {"flat": self.params.flat, **self.optimizer.state(), **states, **on_chip}
 
     def _restore(self, path: Path) -> None:
         tensors, self.progress = checkpoint.restore(path, self.config)
         self._kept = checkpoint.snapshot(self.config, tensors, self.progress)
         self.params.flat.copy_(tensors["flat"])
         self.optimizer.restore(tensors)
+        if self.chips:
+            kept = {n.removeprefix("chip."): t for n, t in tensors.items() if n[:5] == "chip."}
+            self.chips.restore(kept)
         if isinstance(self.rule, Discrete):
             self.rule.batches = self.progress.batches
             self.rule.carried = {
@@ -139,6 +158,8 @@ class Training:
         learning, epoch = self.config.learning, self.progress.epoch
         if learning.anneal == "cosine":
             self.optimizer.alpha = self.alpha * (0.5 * (1 + cos(pi * epoch / learning.epochs)))
+        if self.chips and isinstance(self.chips.noise, Seeded):
+            self.chips.noise.reseed(epoch)
         start = time.monotonic()
         energy: Tensor | float = 0.0
         batches = 0
@@ -158,7 +179,7 @@ class Training:
 
     def accuracy(self, split: Split) -> np.ndarray:
         """Return the fraction right (replica,) by a feed-forward pass."""
-        return self.task.accuracy(self.params, split)
+        return self.task.accuracy(self.readout, self.params, split)
 
     def _stalled(self) -> bool:
         patience, history = self.config.learning.patience, self.progress.history

@@ -20,9 +20,13 @@ from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
+from pcsim.substrate.effect import COMMON_SITES
 
 WARM_UP = 3
 """Ordinary steps before a CUDA graph is recorded."""
+LAGS = ("tau_err", "tau_apical", "tau_inter")
+"""Time constants of parts that a circuit may have."""
 LIMIT = 1e6
 """A state beyond this is called diverged, long before numbers overflow."""
 
@@ -46,6 +50,7 @@ class Continuous:
         draw: Draw = torch.randn_like,
         fast: bool = True,
         cuda_graph: bool = False,
+        chips: Chips | None = None,
     ) -> None:
         """Build a population.
 
@@ -60,6 +65,7 @@ class Continuous:
             tau_w: time constants per weight, (chip, parameter) or (chip, 1).
             draw: source of standard normal numbers, so that noise can be frozen in tests.
             fast: follow clamped inputs through their Gram matrix where exact.
+            chips: the hardware they are, one per replica; None is ideal hardware.
             cuda_graph: replay the step as a CUDA graph (see `_advance_by_graph`). Experimental:
                 it has never been run on a GPU.
         """
@@ -69,6 +75,8 @@ class Continuous:
         self.mode: Mode = mode
         single = solver_name in SINGLE_STAGE
         self._refuse_stages(single, solver_name)
+        if chips and chips.substrate.effects:
+            self._refuse_hardware(chips, solver_name)
         chip_seeds = list(seeds) or list(range(params.replicas))
         self.flow: Flow
         if circuit.kind in ("algebraic", "error_units"):
@@ -83,12 +91,20 @@ class Continuous:
                 tau_x=tau_x,
                 tau_w=tau_w,
                 follow_inputs=fast and single,
+                chips=chips,
             )
         elif tau_w is not None:
             raise UnsupportedError(f"tau_w per weight: not available for circuit {circuit.kind}")
         elif circuit.kind == "dendritic":
             self.flow = DendriticFlow(
-                network, params, circuit, mode, seeds=chip_seeds, scale=scale, tau_x=tau_x
+                network,
+                params,
+                circuit,
+                mode,
+                seeds=chip_seeds,
+                scale=scale,
+                tau_x=tau_x,
+                chips=chips,
             )
         else:
             if tau_x is not None:
@@ -112,6 +128,22 @@ class Continuous:
                 f"solver.name {name!r}: delays and somatic look-ahead use values of whole past "
                 f"steps; use {' or '.join(SINGLE_STAGE)}"
             )
+
+    def _refuse_hardware(self, chips: Chips, name: str) -> None:
+        if name not in ("euler", "maruyama"):
+            raise UnsupportedError(
+                f"solver.name {name!r}: hardware acts once per time step; use euler or maruyama"
+            )
+        kind, own = self.circuit.kind, {"tau_x", "velocity"}
+        if kind == "sacramento":
+            raise UnsupportedError(
+                "circuit.kind sacramento: hardware effects are not available there; use dendritic"
+            )
+        own |= {"tau_w"} if kind in ("algebraic", "error_units") else {"g_basal", "g_apical"}
+        own |= {name for name in LAGS if getattr(self.circuit, name)}
+        chips.substrate.require(COMMON_SITES | own, f"circuit.kind {kind}")
+        if len(chips) != self.params.replicas:
+            raise ConfigError(f"chips: {len(chips)} given for {self.params.replicas} replicas")
 
     @property
     def time(self) -> float:

@@ -24,10 +24,14 @@ from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
+from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated, followable
 from pcsim.kernels.optim import Optimizer, Rate
 from pcsim.kernels.parameters import Parameters, initial_states
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
+from pcsim.substrate.effect import COMMON_SITES
+from pcsim.substrate.expression import Value
 
 Nodes = tuple[int, ...]
 NOT_COUNTED: AbstractContextManager[None] = nullcontext()
@@ -61,6 +65,7 @@ class Discrete:
         mode: Mode = "supervised",
         seeds: Sequence[int] = (),
         counter: Counter | None = None,
+        chips: Chips | None = None,
     ) -> None:
         if schedule.rule == "bp":
             raise ConfigError(
@@ -72,7 +77,18 @@ class Discrete:
         self.optimizer = optimizer
         self.gamma: Rate = schedule.gamma if gamma is None else gamma
         self.counter = counter
-        self.field = Field(network, params, mode, counter=counter)
+        self.field = Field(network, params, mode, counter=counter, chips=chips)
+        self.chips = chips
+        self._ideal = chips is None or not chips.substrate.effects
+        if chips:
+            chips.substrate.require(COMMON_SITES | {"tau_x", "velocity"}, "a discrete schedule")
+        self.somas = Somas(chips, network)
+        self._encode = Encoder(chips, network, mode == "supervised")
+        self._array = Array(chips, params.of)
+        # γ = dt/τ_x: a soma that is slower than designed moves less per step.
+        self._slowness: list[Value] = fabricated(
+            chips, "tau_x", network, [1.0] * len(network.nodes)
+        )
         self.seeds = list(seeds) or list(range(params.replicas))
         self.T = network.depth if schedule.rule == "zil" else schedule.T
         self.batches = 0
@@ -81,7 +97,7 @@ class Discrete:
         self._last_energy: Tensor | None = None
         self._start_energy: Tensor | None = None
         self._rate: Rate = self.gamma
-        fast = schedule.fast and optimizer.plain and schedule.rule == "ipc"
+        fast = schedule.fast and optimizer.plain and schedule.rule == "ipc" and followable(chips)
         self.inputs = FollowedInputs(self.field, enabled=fast)
         self.steps = tuple(self._plan(t) for t in range(self.T))
         everything = self.field.predicted
@@ -112,7 +128,7 @@ class Discrete:
         if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior and network.levelled:
             # Only the top map is left: its prediction has not changed since the feed-forward pass.
             return Step((), learning, (), learning)
-        quiet = self.schedule.fast and self.schedule.init == "ff"
+        quiet = self.schedule.fast and self.schedule.init == "ff" and self._ideal
         quiet &= not has_prior
         if self.schedule.rule == "ipc":
             quiet &= self.optimizer.plain
@@ -137,6 +153,7 @@ class Discrete:
     def start(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
         """Clamp new data (one tensor or None per node) and initialise the states."""
         field = self.field
+        clamps = self._encode(clamps)
         like = next(c for c in clamps if c is not None)
         samples = like.shape[1]
         replicas = self.params.replicas
@@ -183,6 +200,7 @@ class Discrete:
         if self.counter:
             self.counter.paused = True
         if feedforward:
+            self.field.read_weights()
             self.field.feedforward()
             self.field.errors(self.field.predicted)  # zeros that the plan will not visit
             if self.schedule.rule == "zil":
@@ -194,6 +212,7 @@ class Discrete:
     def evaluate(self, step: Step, *, move: bool = False) -> list[tuple[int, Tensor]]:
         """Compute predictions and errors of one step; return the drift too if states shall move."""
         field, counter = self.field, self.counter
+        field.read_weights()
         with counter.simultaneous("forward") if counter else NOT_COUNTED:
             self.inputs.predict(step.fresh, self._drive_rate())
         # Errors that pass through transparent nodes are products on the way back, as the drift is.
@@ -207,19 +226,31 @@ class Discrete:
     def step(self, step: Step | None = None, *, move: bool = True) -> None:
         """One joint step from one state: errors, drift, learning, then both moves."""
         step = step or self._full
-        field, counter = self.field, self.counter
+        counter = self.counter
         drift = self.evaluate(step, move=move)
         self._learn(step.learning)
         if self.schedule.discount < 1:
             self._discount()
         for index, d in drift:
-            if isinstance(self._rate, Tensor):
-                field.x[index].addcmul_(d, self._rate.view(-1, 1, 1))
-            else:
-                field.x[index].add_(d, alpha=self._rate)
+            self._move(index, d)
+        if self.chips:
+            self.chips.advance()
         if counter and step.learning:
             # logged behind the drift's products: the update uses errors from before them
             counter.updated(self._changed(step.learning), before=1 if drift else 0)
+
+    def _move(self, index: int, drift: Tensor) -> None:
+        """Do x ← x + γ d, on hardware x ← x + dt·velocity(γ d/dt; x)."""
+        x, rate = self.field.x[index], self._rate
+        if isinstance(rate, Tensor):
+            rate = rate.view(-1, 1, 1)
+        if not self._ideal and self.chips:
+            rate = rate / self._slowness[index]
+            drift = self.somas.force(index, x, drift, self.chips.clock.dt / rate)
+        if isinstance(rate, Tensor):
+            x.addcmul_(drift, rate)
+        else:
+            x.add_(drift, alpha=rate)
 
     def _changed(self, nodes: Nodes) -> list[int]:
         """Return the nodes whose weights received a non-zero gradient."""
@@ -228,8 +259,11 @@ class Discrete:
     def _learn(self, nodes: Nodes) -> None:
         if not nodes:
             return
+        before = self.params.flat.clone() if self._array.writes else None
         into, alpha, beta = self.optimizer.target
         self.optimizer.commit(self.inputs.learn(nodes, into, alpha, beta))
+        if before is not None:
+            self._array.rewrite(self.params, before, nodes)
 
     def _discount(self) -> None:
         energy = self.field.energy()

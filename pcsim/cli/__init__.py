@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pcsim.cli import data, demo, equations, experiment, run
+from pcsim.cli import check, data, demo, equations, experiment, run
 from pcsim.errors import InterruptedRunError, PcsimError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
 app.command("run")(run.run)
+app.command("check")(check.check)
 app.command("experiment")(experiment.experiment)
 app.command("demo")(demo.demo)
 app.command("equations")(equations.equations)

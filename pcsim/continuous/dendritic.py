@@ -25,11 +25,14 @@ from torch import Tensor
 from pcsim.circuit import Circuit
 from pcsim.continuous.flow import Force, Tau
 from pcsim.errors import UnsupportedError
+from pcsim.kernels.hooks import IDEAL, map_hooks, row_sums
 from pcsim.kernels.nonlinearity import NONLINEARITIES
+from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
 from pcsim.maps import Dense, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network
+from pcsim.substrate import Chips
 
 
 def chain(network: Network, circuit: str) -> list[Dense]:
@@ -70,6 +73,7 @@ class DendriticFlow:
         seeds: list[int],
         scale: float = 1.0,
         tau_x: Sequence[Tau] | None = None,
+        chips: Chips | None = None,
     ) -> None:
         """`params` holds θ at the start, and the basal arrays W_B = θ/a_B from then on."""
         self.network, self.params, self.circuit, self.mode = network, params, circuit, mode
@@ -77,7 +81,10 @@ class DendriticFlow:
         self.depth = len(self.maps)
         self.scale = scale
         self.tau_w = circuit.weight_time
-        self.tau_x = list(tau_x or [circuit.tau_x] * len(network.nodes))
+        count = len(network.nodes)
+        self.tau_x = fabricated(chips, "tau_x", network, tau_x or [circuit.tau_x] * count)
+        self.tau_apical = fabricated(chips, "tau_apical", network, [circuit.tau_apical] * count)
+        self.tau_inter = fabricated(chips, "tau_inter", network, [circuit.tau_inter] * count)
         self.prior = network.nodes[-1].map
         g = circuit.conductances
         self.nudging = g.nudging
@@ -97,11 +104,35 @@ class DendriticFlow:
             self.weights.append(self.inter_flat)
         if self.feedback.learns and self.feedback.flat is not None:
             self.weights.append(self.feedback.flat)
+        # What was designed maps weights to conductances; what was made carries the currents.
+        self.g_basal = fabricated(chips, "g_basal", network, [g.g_B] * count)
+        self.g_apical = fabricated(chips, "g_apical", network, [g.g_A] * count)
+        self.chips = chips
+        self.attenuation: list[float] | None = self.a_basal
+        self.somas = Somas(chips, network)
+        self._encode = Encoder(chips, network, mode == "supervised")
+        self.hooks = [map_hooks(chips, network, k) if chips else IDEAL for k in range(self.depth)]
+        self._error_reads = [
+            chips.transform("error", k, (network.nodes[k].units,)) if chips else None
+            for k in range(self.depth)
+        ]
+        self.arrays = [Array(chips, params.of)]
+        self._inter_array = Array(chips, self.inter, "inter")
+        self._back_array = Array(chips, self.feedback.of, "feedback")
+        if circuit.inter_learned:
+            self.arrays.append(self._inter_array)
+        if self.feedback.learns:
+            self.arrays.append(self._back_array)
         self.holds: tuple[str, ...] = network.holds(mode)
         if "masked" in self.holds:
             raise UnsupportedError("circuit.kind dendritic: a layer cannot be clamped in part")
         self.x: list[Tensor] = []
-        self.rates: list[Tensor] = []
+        none = [torch.empty(0)] * (self.depth + 1)
+        self.seen, self.fired, self.rates = list(none), list(none), list(none)
+        self.w_basal: list[Tensor] = []
+        self.w_inter: list[Tensor] = []
+        self.w_back: list[Tensor] = []
+        self._read_errors: dict[int, Tensor] = {}
         self.err: list[Tensor] = []
         self.i: dict[int, Tensor] = {}
         self.v_apical: dict[int, Tensor] = {}
@@ -116,6 +147,7 @@ class DendriticFlow:
         self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
     ) -> None:
         """Clamp new data; free states keep their values (or start at zero)."""
+        clamps = self._encode(clamps)
         like = next(c for c in clamps if c is not None)
         chips, samples = self.params.replicas, like.shape[1]
         kept = self.x if self.x and self.x[0].shape[1] == samples else None
@@ -141,57 +173,85 @@ class DendriticFlow:
 
     def feedforward(self) -> None:
         """Set somas to their basal prediction, the other compartments to their rest there."""
+        self._read_arrays()
         for k in reversed(range(self.depth)):
-            basal = self._basal(k, self._rate(k + 1))
+            self._fire(k + 1)
             if self.holds[k] == "free":
-                self.x[k].copy_(self.a_basal[k] * basal)
+                self.x[k].copy_(self.a_basal[k] * self._basal(k))
         for k in self.i:
             self.i[k].copy_(self._inter_target(k)[1])
             self.v_apical[k].copy_(self._apical_target(k, self.i[k]))
 
-    def _rate(self, k: int) -> Tensor:
-        name = self.maps[k - 1].f
-        if name == "identity":
-            return self.x[k]
-        return NONLINEARITIES[name].apply(self.x[k], torch.empty_like(self.x[k]).contiguous())
+    def _read_arrays(self) -> None:
+        """Let every array present its weights for this step."""
+        self.feedback.refresh()
+        layers = range(self.depth)
+        self.w_basal = [self.arrays[0].read(k) for k in layers]
+        self.w_inter = self.w_basal
+        if self.circuit.inter_learned:
+            self.w_inter = [self._inter_array.read(k) for k in layers]
+        self.w_back = self.w_basal
+        if self.feedback.flat is not None:
+            self.w_back = [self._back_array.read(k) for k in layers]
 
-    def _basal(self, k: int, rate: Tensor) -> Tensor:
-        return _affine(self.params.of[k], rate)
+    def _fire(self, k: int) -> None:
+        """Set the rate r = f(x) of a layer, as computed and as sent."""
+        name, hooks, seen = self.maps[k - 1].f, self.hooks[k - 1], self.x[k]
+        if hooks.membrane:
+            seen = hooks.membrane(seen)
+        rate = seen
+        if name != "identity":
+            rate = NONLINEARITIES[name].apply(seen, torch.empty_like(seen).contiguous())
+        self.seen[k], self.fired[k] = seen, rate
+        self.rates[k] = hooks.rate(rate) if hooks.rate else rate
+
+    def _basal(self, k: int) -> Tensor:
+        rate, bias = self.rates[k + 1], self.params.of[k].get("b")
+        basal = _affine(self.w_basal[k], bias, rate)
+        if hook := self.hooks[k].product:
+            basal = hook(basal, **row_sums(hook.aggregates, rate, self.w_basal[k]))
+        return basal
 
     def _inter_target(self, k: int) -> tuple[Tensor, Tensor]:
         """Return v̂_I and what i^k relaxes to."""
-        if self.circuit.inter_learned:
-            predicted = self.a_inter * _affine(self.inter[k - 1], self._rate(k))
-        else:
-            predicted = self.a_basal[k - 1] * _affine(self.params.of[k - 1], self._rate(k))
+        learned = self.circuit.inter_learned
+        gain = self.a_inter if learned else self.a_basal[k - 1]
+        bias = (self.inter if learned else self.params.of)[k - 1].get("b")
+        predicted = gain * _affine(self.w_inter[k - 1], bias, self.rates[k])
         return predicted, torch.lerp(predicted, self.x[k - 1], self.nudging)
 
     def _apical_target(self, k: int, inter: Tensor) -> Tensor:
         """Return W_F (x^{k−1} − κ i), W_F = Bᵀ/(a_A (1−λ))."""
-        back = self.feedback.of_node(k - 1)
+        back = self.w_back[k - 1]
         gain = 1 / (self.a_apical * (1 - self.nudging))
         if self.feedback.reads_forward:
             gain *= self.a_basal[k - 1]  # the forward array is stored as W_B = θ/a_B
-        return gain * torch.bmm(self.x[k - 1] - self.circuit.inhibition * inter, back)
+        sent = self.x[k - 1] - self.circuit.inhibition * inter
+        target = gain * torch.bmm(sent, back)
+        if hook := self.hooks[k - 1].feedback:
+            target = hook(target, **row_sums(hook.aggregates, gain * sent, back.mT))
+        return target
 
     def forces(self) -> list[Force]:
         """Return the force on every soma, apical dendrite and interneuron that has a lag."""
         g = self.circuit.conductances
-        self.feedback.refresh()
-        self.rates = [torch.empty(0)] + [self._rate(k) for k in range(1, self.depth + 1)]
-        basal = [self._basal(k, self.rates[k + 1]) for k in range(self.depth)]
+        self._read_arrays()
+        for k in range(1, self.depth + 1):
+            self._fire(k)
+        basal = [self._basal(k) for k in range(self.depth)]
         self.err = [self.x[k] - self.a_basal[k] * basal[k] for k in range(self.depth)]
         if isinstance(self.prior, Prior):
             self.err.append(self.x[self.depth] - self.prior.mean)
+        self._read_errors = {}
         self.inter_err = {}  # a clamped layer needs no apical error, hence no interneurons
         forces = []
         for k in self.free:
-            x = self.x[k]
+            x, g_basal, g_apical = self.x[k], self.g_basal[k], self.g_apical[k]
             if k < self.depth:
-                total = -g.g_lk * x + g.g_B * (basal[k] - x)
+                total = -g.g_lk * x + g_basal * (basal[k] - x)
             elif isinstance(self.prior, Prior):
                 # The current that alone would hold the soma, against all its leaks, at the mean.
-                total = self.prior.mean * self.total[k] - (g.g_lk + g.g_B) * x
+                total = self.prior.mean * self.total[k] - (g.g_lk + g_basal) * x
             else:
                 total = torch.zeros_like(x)  # flat prior: a soma without leak
             if k:
@@ -199,10 +259,10 @@ class DendriticFlow:
                 forces += more
                 gated = apical.clone()
                 f = NONLINEARITIES[self.maps[k - 1].f]
-                f.pull(gated, x, self.rates[k])
+                f.pull(gated, self.seen[k], self.fired[k])
                 leak = x if k < self.depth or isinstance(self.prior, Prior) else 0.0
-                total = total + g.g_A * (gated - leak)
-            value = total / self.total[k]
+                total = total + g_apical * (gated - leak)
+            value = self.somas.force(k, x, total / self.total[k], self.tau_x[k])
             leaky = k < self.depth or isinstance(self.prior, Prior)
             forces.append(Force(f"x{k}", x, value, self.tau_x[k], leaky, True))
         return forces
@@ -213,8 +273,9 @@ class DendriticFlow:
         predicted, target = self._inter_target(k)
         if circuit.tau_inter:
             force = target - self.i[k]
-            forces.append(Force(f"inter{k}", self.i[k], force, circuit.tau_inter))
-            inter = self.i[k] + (circuit.look_inter / circuit.tau_inter) * force
+            tau = self.tau_inter[k]
+            forces.append(Force(f"inter{k}", self.i[k], force, tau))
+            inter = self.i[k] + (circuit.look_inter / tau) * force
         else:
             self.i[k] = inter = target
         # What teaches the interneuron's weights: i − v̂_I, or the layer below where λ = 0.
@@ -223,23 +284,38 @@ class DendriticFlow:
         apical = self._apical_target(k, inter)
         if circuit.tau_apical:
             force = apical - self.v_apical[k]
-            forces.append(Force(f"apical{k}", self.v_apical[k], force, circuit.tau_apical))
-            apical = self.v_apical[k] + (circuit.look_apical / circuit.tau_apical) * force
+            tau = self.tau_apical[k]
+            forces.append(Force(f"apical{k}", self.v_apical[k], force, tau))
+            apical = self.v_apical[k] + (circuit.look_apical / tau) * force
         else:
             self.v_apical[k] = apical
         return apical, forces
 
     def learn(self, dt: float) -> None:
         """Do θ ← θ + dt·dθ/dt."""
-        for array, rate in zip(self.weights, self.weight_rates(), strict=True):
-            array.add_(rate, alpha=dt)
+        for array, flat, rate in zip(self.arrays, self.weights, self.weight_rates(), strict=True):
+            if array.writes:
+                array.write(self.params.views(rate.mul_(dt)))
+            else:
+                flat.add_(rate, alpha=dt)
+        if self.chips:
+            self.chips.advance(dt)
+
+    def _taught(self, k: int) -> Tensor:
+        """Return the dendritic error x − v̂_B as the synapses see it, read once per step."""
+        hook = self._error_reads[k]
+        if hook is None:
+            return self.err[k]
+        if k not in self._read_errors:
+            self._read_errors[k] = hook(self.err[k])
+        return self._read_errors[k]
 
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of basal, interneuron and learned feedback weights."""
         circuit = self.circuit
         basal = torch.zeros_like(self.params.flat)
         for k, views in enumerate(self.params.views(basal)[: self.depth]):
-            self._hebb(views, self.err[k], self.rates[k + 1], 1 / self.a_basal[k])
+            self._hebb(views, self._taught(k), self.rates[k + 1], 1 / self.a_basal[k])
             views["w"].sub_(self.params.of[k]["w"], alpha=circuit.weight_decay)
         rates = [basal / self.tau_w]
         if circuit.inter_learned:
@@ -253,7 +329,7 @@ class DendriticFlow:
         if self.feedback.learns and self.feedback.flat is not None:
             back = torch.zeros_like(self.feedback.flat)
             for k, views in enumerate(self.params.views(back)[: self.depth]):
-                self._hebb({"w": views["w"]}, self.err[k], self.rates[k + 1], 1.0)
+                self._hebb({"w": views["w"]}, self._taught(k), self.rates[k + 1], 1.0)
                 views["w"].sub_(self.feedback.of[k]["w"], alpha=circuit.weight_decay)
             rates.append(back / self.tau_w)
         return rates
@@ -296,7 +372,7 @@ class DendriticFlow:
         return named | {f"apical{k}": v for k, v in self.v_apical.items()}
 
 
-def _affine(views: dict[str, Tensor], rate: Tensor) -> Tensor:
-    if "b" in views:
-        return torch.baddbmm(views["b"].unsqueeze(1), rate, views["w"].mT)
-    return torch.bmm(rate, views["w"].mT)
+def _affine(weights: Tensor, bias: Tensor | None, rate: Tensor) -> Tensor:
+    if bias is not None:
+        return torch.baddbmm(bias.unsqueeze(1), rate, weights.mT)
+    return torch.bmm(rate, weights.mT)

@@ -27,10 +27,12 @@ from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
+from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated, fabricated_tau_w, followable
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.transport import Feedback
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
 
 
 class ErrorFlow:
@@ -49,22 +51,31 @@ class ErrorFlow:
         tau_x: Sequence[Tau] | None = None,
         tau_w: Tensor | None = None,
         follow_inputs: bool = False,
+        chips: Chips | None = None,
     ) -> None:
         """Build the flow; `tau_x` per node and `tau_w` per weight may replace the circuit's."""
         self.network, self.params, self.circuit = network, params, circuit
         self.scale, self.dt = scale, dt
-        self.field = Field(network, params, mode)
+        self.field = Field(network, params, mode, chips=chips)
         self.feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
-        self.tau_x = list(tau_x or [circuit.tau_x] * len(network.nodes))
-        self.tau_w: Tau = circuit.weight_time if tau_w is None else tau_w
+        count = len(network.nodes)
+        self.tau_x = fabricated(chips, "tau_x", network, tau_x or [circuit.tau_x] * count)
+        self.tau_err = fabricated(chips, "tau_err", network, [circuit.tau_err] * count)
+        nominal = circuit.weight_time if tau_w is None else tau_w
+        self.tau_w = fabricated_tau_w(chips, params, nominal)
+        self.chips = chips
+        self.attenuation: list[float] | None = None
+        self.somas = Somas(chips, network)
+        self._encode = Encoder(chips, network, mode == "supervised")
+        self._forward = Array(chips, params.of)
+        self._backward = Array(chips, self.feedback.of, "feedback")
         self.lagged = circuit.kind == "error_units"
         self._distorted = self.lagged or circuit.delay_err > 0
+        self.field.reads_errors_late = self._distorted
         self._gaussian = self._gaussians() if self._distorted else {}
-        for index in self.feedback.nodes if self.feedback.flat is not None else ():
-            kernel = self.field.maps[index]
-            assert isinstance(kernel, DenseKernel | PerPositionKernel | ConvolutionKernel)
-            kernel.feedback = self.feedback.of_node(index)
-        plain = tau_w is None and not circuit.weight_decay and circuit.transport == "shared"
+        plain = not isinstance(self.tau_w, Tensor) and not circuit.weight_decay
+        plain &= circuit.transport == "shared"
+        plain &= followable(chips)
         self.inputs = FollowedInputs(self.field, enabled=follow_inputs and plain)
         predicted = self.field.predicted
         steps = whole_steps("circuit.delay_err", circuit.delay_err, dt)
@@ -113,6 +124,7 @@ class ErrorFlow:
         """
         self.settle_weights()
         field = self.field
+        clamps = self._encode(clamps)
         like = next(c for c in clamps if c is not None)
         chips, samples = self.params.replicas, like.shape[1]
         kept = field.x if field.x and field.x[0].shape[1] == samples else None
@@ -152,6 +164,7 @@ class ErrorFlow:
     def feedforward(self) -> None:
         """Set the states to the feed-forward pass; error units to zero."""
         self.settle_weights()
+        self._read_arrays()
         self.field.feedforward()
         for drive in self.inputs.active.values():
             drive.load()  # it was computed afresh, with all that was kept back
@@ -169,6 +182,7 @@ class ErrorFlow:
         field, circuit = self.field, self.circuit
         self.feedback.refresh()
         self._keep_floors()
+        self._read_arrays()
         self.inputs.predict(field.predicted, self._alpha())
         field.errors(field.predicted)
         forces = self._distort() if self._distorted else []
@@ -176,10 +190,20 @@ class ErrorFlow:
             # Errors that were computed elsewhere or before hold the soma's own leak as well.
             leaky = index in field.predicted and not self._distorted
             state = field.x[index]
+            drift = self.somas.force(index, state, drift, self.tau_x[index])
             if circuit.look_soma:
                 state, drift = self._look_ahead(index, drift)
             forces.append(Force(f"x{index}", state, drift, self.tau_x[index], leaky, True))
         return forces
+
+    def _read_arrays(self) -> None:
+        """Let every array present its weights for this step."""
+        self.field.read_weights()
+        if self.feedback.flat is not None:
+            for index in self.feedback.nodes:
+                kernel = self.field.maps[index]
+                assert isinstance(kernel, DenseKernel | PerPositionKernel | ConvolutionKernel)
+                kernel.feedback = self._backward.read(index)
 
     def _distort(self) -> list[Force]:
         """Let error units and delays stand between ε and its uses; return forces on the units."""
@@ -190,11 +214,13 @@ class ErrorFlow:
             if self.lagged:
                 err = self.err[index]
                 force = raw - energy.variance * err
-                ahead = self.circuit.look_err / self.circuit.tau_err
-                torch.add(err, force, alpha=ahead, out=energy.xi)
+                tau = self.tau_err[index]
+                ahead = self.circuit.look_err / tau
+                torch.add(err, force * ahead, out=energy.xi)
                 unit = isinstance(energy, UnitGaussian)
-                forces.append(Force(f"err{index}", err, force, self.circuit.tau_err, leaky=unit))
+                forces.append(Force(f"err{index}", err, force, tau, leaky=unit))
             energy.xi.copy_(self._late[index].pass_through(energy.xi))
+            self.field.read_error(index)
             if kernel:
                 kernel.receive(energy.xi)
         self.field.pass_through(self.field.predicted)
@@ -230,7 +256,11 @@ class ErrorFlow:
 
     def learn(self, dt: float) -> None:
         """Do θ ← θ + dt·dθ/dt, and let rates follow a look-ahead."""
-        if isinstance(self.tau_w, Tensor):
+        if self._forward.writes:
+            changes = [self.params.views(rate.mul_(dt)) for rate in self.weight_rates()]
+            for array, change in zip((self._forward, self._backward), changes, strict=False):
+                array.write(change)
+        elif isinstance(self.tau_w, Tensor):
             for weights, rate in zip(self.weights, self.weight_rates(), strict=True):
                 weights.add_(rate, alpha=dt)
         else:
@@ -247,6 +277,8 @@ class ErrorFlow:
         if self.circuit.look_soma:
             for index, rates in self._next_rates.items():
                 self.field.x[index].copy_(rates)
+        if self.chips:
+            self.chips.advance(dt)
 
     def _learn_feedback(self, alpha: float) -> None:
         for index in self.feedback.nodes:

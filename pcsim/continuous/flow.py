@@ -41,6 +41,9 @@ class Flow(Protocol):
     weights: list[Tensor]
     """All weight arrays, each (chip, number)."""
 
+    attenuation: list[float] | None
+    """The arrays hold w/a where the network means w (dendrites), per layer; None: w itself."""
+
     @property
     def feedback(self) -> Feedback | None:
         """Feedback weights, where the circuit has a choice of transport."""

@@ -51,6 +51,7 @@ class SacramentoFlow:
         seeds: list[int],
         scale: float = 1.0,
     ) -> None:
+        self.attenuation: list[float] | None = None
         self.network, self.params, self.circuit = network, params, circuit
         self.maps = chain(network, "sacramento")
         self.depth = len(self.maps)

@@ -13,6 +13,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
+from pcsim.kernels.hooks import IDEAL
 from pcsim.maps import Mix, Scores
 
 aten = torch.ops.aten
@@ -41,12 +42,17 @@ def add(pulled: Tensor, onto: Tensor | None) -> Tensor:
 class ScoresKernel:
     """How much position i looks at position j."""
 
+    hooks = IDEAL
+
     def __init__(self, spec: Scores) -> None:
         self.spec = spec
         self.params: dict[str, Tensor] = {}
         self._scale = sqrt(spec.heads / spec.features)
         self._q = self._k = self._mu = self._xi = torch.empty(0)
         self._axes = (0, 0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
@@ -94,11 +100,16 @@ class ScoresKernel:
 class MixKernel:
     """What position i sees: the values it looks at, mixed."""
 
+    hooks = IDEAL
+
     def __init__(self, spec: Mix) -> None:
         self.spec = spec
         self.params: dict[str, Tensor] = {}
         self._p = self._v = self._xi = self._later = torch.empty(0)
         self._axes = (0, 0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""

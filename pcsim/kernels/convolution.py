@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import After, Before
 from pcsim.kernels.counter import Counter
+from pcsim.kernels.hooks import IDEAL, MapHooks
 from pcsim.maps import Convolution
 
 aten = torch.ops.aten
@@ -26,16 +28,35 @@ class ConvolutionKernel:
     """One convolution of one network."""
 
     def __init__(
-        self, spec: Convolution, params: dict[str, Tensor], counter: Counter | None
+        self,
+        spec: Convolution,
+        params: dict[str, Tensor],
+        counter: Counter | None,
+        hooks: MapHooks = IDEAL,
     ) -> None:
+        for hook in (hooks.product, hooks.feedback):
+            if hook and hook.aggregates:
+                raise UnsupportedError(
+                    f"hardware: {hook.aggregates[0]!r} is a sum over a row of a dense array, which "
+                    f"is not modelled for convolutions"
+                )
         self.spec = spec
         self.params = params
         self.counter = counter
-        self.before, self.after = Before(spec.f), After(spec.g)
+        self.hooks = hooks
+        self.before, self.after = Before(spec.f, hooks), After(spec.g)
+        self._read = params["w"]
+        """The weights as the array presents them; the stored ones unless hardware intervenes."""
         self.feedback: Tensor | None = None
         """Stands for W on the way back, where it is not the same array."""
         self._drive = torch.empty(0)
         self._options = ((spec.stride,) * 2, (spec.padding,) * 2, (1, 1), False, (0, 0), 1)
+
+    def read_weights(self) -> None:
+        """Let the array present its weights for this step."""
+        if self.hooks.weight:
+            stored = self.params["w"]
+            self._read = self.hooks.weight(stored.flatten(2)).view(stored.shape)
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
@@ -49,7 +70,7 @@ class ConvolutionKernel:
     def predict(self) -> Tensor:
         """Return μ = g(W ∗ r + b)."""
         spec, drive = self.spec, self._drive
-        for replica, w in enumerate(self.params["w"]):
+        for replica, w in enumerate(self._read):
             b = self.params["b"][replica] if spec.bias else None
             image = self.before.of_replica(replica).view(-1, *spec.image)
             a = functional.conv2d(image, w, b, spec.stride, spec.padding)
@@ -59,6 +80,8 @@ class ConvolutionKernel:
                 drive[replica].copy_(a.view(len(a), -1))
         if self.counter:
             self.counter.product("forward")
+        if self.hooks.product:
+            drive = self.hooks.product(drive)
         return self.after.emit(drive)
 
     def receive(self, xi: Tensor) -> None:
@@ -67,14 +90,17 @@ class ConvolutionKernel:
 
     def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
         """Return f'(x) ∘ (Wᵀ ∗ δ)."""
-        back = self.params["w"] if self.feedback is None else self.feedback
+        back = self._read if self.feedback is None else self.feedback
         parts = [
             self._backward(replica, back, (True, False, False))[0].view(1, -1, x.shape[2])
             for replica in range(len(back))
         ]
         if self.counter:
             self.counter.product("backward")
-        pulled = self.before.pull(parts[0] if len(parts) == 1 else torch.cat(parts), x)
+        pulled = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if self.hooks.feedback:
+            pulled = self.hooks.feedback(pulled)
+        pulled = self.before.pull(pulled, x)
         return pulled if onto is None else onto.add_(pulled)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.counter import Counter
+from pcsim.kernels.hooks import IDEAL, MapHooks, row_sums
 from pcsim.kernels.nonlinearity import NONLINEARITIES
 from pcsim.maps import Dense
 
@@ -30,21 +31,38 @@ def add_outer(into: Tensor, post: Tensor, pre: Tensor, alpha: float, beta: float
 class DenseKernel:
     """One map of one network: keeps its buffers from step to step."""
 
-    def __init__(self, spec: Dense, params: dict[str, Tensor], counter: Counter | None) -> None:
+    def __init__(
+        self,
+        spec: Dense,
+        params: dict[str, Tensor],
+        counter: Counter | None,
+        hooks: MapHooks = IDEAL,
+    ) -> None:
         self.spec = spec
         self.params = params
         self.counter = counter
+        self.hooks = hooks
         self.f = None if spec.f == "identity" else NONLINEARITIES[spec.f]
         self.g = None if spec.g == "identity" else NONLINEARITIES[spec.g]
         # Views are made once: at small sizes, making them costs as much as using them.
-        self._transposed = params["w"].mT
+        self._read = params["w"]
+        """The weights as the array presents them; the stored ones unless hardware intervenes."""
+        self._transposed = self._read.mT
         self._bias = params["b"].unsqueeze(1) if "b" in params else None
         self.feedback: Tensor | None = None
         """Stands for W on the way back, where it is not the same array."""
         self.r = self.drive = self.mu = self.delta = self._pulled = torch.empty(0)
+        self._seen = self._sent = self.r
+
+    def read_weights(self) -> None:
+        """Let the array present its weights for this step."""
+        if self.hooks.weight:
+            self._read = self.hooks.weight(self.params["w"])
+            self._transposed = self._read.mT
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
+        shared_input &= not self.hooks.on_rates
         replicas, samples = like.shape[:2]
         n_in, n_out = self.spec.n_in, self.spec.n_out
         self.drive = like.new_empty(replicas, samples, n_out)
@@ -58,15 +76,21 @@ class DenseKernel:
     def activate(self, *parents: Tensor) -> None:
         """Evaluate r = f(x), needed again whenever the parent has moved."""
         (x,) = parents
+        if self.hooks.membrane:
+            x = self._seen = self.hooks.membrane(x)
         if self.f is None:
             self.r = x
         else:
             base = x if self.r.shape[0] == x.shape[0] else x[:1]
             self.f.apply(base, self.r)
+        if self.hooks.rate:
+            self._sent = self.hooks.rate(self.r)
 
     @property
     def rates(self) -> Tensor:
-        """Return r with the full replica axis (a view when the input is shared)."""
+        """Return r as sent, with the full replica axis (a view when the input is shared)."""
+        if self.hooks.rate:
+            return self._sent
         return (
             self.r
             if self.r.shape[0] == self.drive.shape[0]
@@ -81,6 +105,8 @@ class DenseKernel:
             torch.bmm(self.rates, self._transposed, out=self.drive)
         if self.counter:
             self.counter.product("forward")
+        if hook := self.hooks.product:
+            self.drive.copy_(hook(self.drive, **row_sums(hook.aggregates, self.rates, self._read)))
         return self.emit()
 
     def emit(self) -> Tensor:
@@ -97,12 +123,17 @@ class DenseKernel:
 
     def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
         """Return f'(x) ∘ (Wᵀ δ) (+ onto); the buffer is reused in the next step."""
-        back = self.params["w"] if self.feedback is None else self.feedback
+        back = self._read if self.feedback is None else self.feedback
         if self.counter:
             self.counter.product("backward")
-        if onto is not None and self.f is None:
+        if onto is not None and self.f is None and not self.hooks.feedback:
             return torch.baddbmm(onto, self.delta, back, out=onto)
         torch.bmm(self.delta, back, out=self._pulled)
+        if hook := self.hooks.feedback:
+            sums = row_sums(hook.aggregates, self.delta, back.mT)
+            self._pulled.copy_(hook(self._pulled, **sums))
+        if self.hooks.membrane:
+            x = self._seen
         pulled = self._pulled if self.f is None else self.f.pull(self._pulled, x, self.r)
         return pulled if onto is None else onto.add_(pulled)
 

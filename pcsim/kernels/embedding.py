@@ -10,16 +10,22 @@ from torch import Tensor
 
 from pcsim.errors import DataError
 from pcsim.kernels.accumulation import accumulate
+from pcsim.kernels.hooks import IDEAL
 from pcsim.maps import Embedding
 
 
 class EmbeddingKernel:
     """One embedding of one network."""
 
+    hooks = IDEAL
+
     def __init__(self, spec: Embedding, params: dict[str, Tensor]) -> None:
         self.spec = spec
         self.params = params
         self._tokens = self._mu = self._xi = torch.empty(0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""

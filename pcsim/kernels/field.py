@@ -21,11 +21,13 @@ from torch import Tensor
 
 from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
-from pcsim.kernels.energy import CategoricalKL, EnergyKernel, energy_kernel
+from pcsim.kernels.energy import CategoricalKL, EnergyKernel, UnitGaussian, energy_kernel
+from pcsim.kernels.hooks import IDEAL, map_hooks
 from pcsim.kernels.map_kernel import MapKernel, map_kernel
 from pcsim.kernels.parameters import Parameters, Views
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
 
 
 class Field:
@@ -38,6 +40,7 @@ class Field:
         mode: Mode,
         *,
         counter: Counter | None = None,
+        chips: Chips | None = None,
     ) -> None:
         self.network = network
         self.params = params
@@ -46,7 +49,10 @@ class Field:
         self._mode_holds = network.holds(mode)
         self.holds = list(self._mode_holds)
         self.maps: list[MapKernel | None] = [
-            map_kernel(node.map, params.of[i], counter) for i, node in enumerate(network.nodes)
+            map_kernel(
+                node.map, params.of[i], counter, map_hooks(chips, network, i) if chips else IDEAL
+            )
+            for i, node in enumerate(network.nodes)
         ]
         self.energies: list[EnergyKernel | None] = [
             energy_kernel(node, hold, params.of[i])
@@ -56,6 +62,13 @@ class Field:
         self.costed = tuple(i for i in self.predicted if self.energies[i])
         """Predicted value nodes: those that have an energy."""
         self.transparent = tuple(i for i in self.predicted if not self.energies[i])
+        self._error_reads = {
+            i: hook
+            for i in (self.costed if chips else ())
+            if chips and (hook := chips.transform("error", i, (network.nodes[i].units,)))
+        }
+        self._true_errors: dict[int, Tensor] = {}
+        """ε before hardware reads it, where that differs: the energy is that of the network."""
         self.free: tuple[int, ...] = ()
         self.clamped_input: tuple[int, ...] = ()
         self._hold(())
@@ -63,6 +76,8 @@ class Field:
         self.mu: list[Tensor] = [torch.empty(0)] * len(network.nodes)
         self._open_mask: Tensor | None = None
         self._shape: tuple[int, ...] = ()
+        self.reads_errors_late = False
+        """Errors pass through units or delays of their own before hardware reads them."""
 
     def load(
         self, x: Sequence[Tensor | None], mask: Tensor | None = None, released: Sequence[int] = ()
@@ -129,6 +144,12 @@ class Field:
             if isinstance(energy, CategoricalKL):
                 energy.clamped = self.holds[index] == "clamped"
 
+    def read_weights(self) -> None:
+        """Begin a step: every array presents its weights as its devices let it."""
+        for kernel in self.maps:
+            if kernel:
+                kernel.read_weights()
+
     def feedforward(self) -> None:
         """Set every free node below the roots to its prediction, top down: x^l = μ^l, ξ^l = 0."""
         for index in reversed(self.predicted):
@@ -153,7 +174,7 @@ class Field:
                 assert isinstance(prior, Prior)
                 self.mu[index] = torch.full_like(self.x[index], prior.mean)
                 continue
-            if index not in self.clamped_input:
+            if index not in self.clamped_input or kernel.hooks.on_rates:
                 self._activate(index)
             self.mu[index] = kernel.predict()
             if self.energies[index] is None:
@@ -165,6 +186,8 @@ class Field:
             energy, kernel = self.energies[index], self.maps[index]
             if energy:
                 xi = energy.errors(self.x[index], self.mu[index])
+                if index in self._error_reads and not self.reads_errors_late:
+                    self.read_error(index)
                 if kernel:
                     kernel.receive(xi)
         if self.transparent:
@@ -187,6 +210,19 @@ class Field:
             if child in active and kernel:
                 total = kernel.pull(self.x[index], slot, total)
         return total
+
+    def read_error(self, index: int) -> None:
+        """Let hardware read ξ of a node; the network's own energy is kept."""
+        energy = self.energies[index]
+        assert energy
+        if index in self._error_reads:
+            self._true_errors[index] = energy.xi.clone()
+            energy.xi.copy_(self._error_reads[index](energy.xi))
+
+    def read_signal(self, index: int, signal: Tensor) -> Tensor:
+        """Return an error signal of a node as hardware reads it."""
+        hook = self._error_reads.get(index)
+        return signal if hook is None else hook(signal)
 
     def drift(self, nodes: Sequence[int], active: Sequence[int]) -> list[tuple[int, Tensor]]:
         """Return d^l of these free nodes; nodes that are not `active` are known to have ξ = 0."""
@@ -222,8 +258,15 @@ class Field:
 
     def energy_by_node(self) -> Tensor:
         """Return E_l (replica, predicted value node), summed over samples, at that of `errors`."""
-        totals = [self.energies[index] for index in self.costed]
-        return torch.stack([e.total() for e in totals if e], 1)
+        return torch.stack([self.energy_of(index) for index in self.costed], 1)
+
+    def energy_of(self, index: int) -> Tensor:
+        """Return E (replica,) of one node, summed over samples, at the state of `errors`."""
+        energy = self.energies[index]
+        assert energy
+        if isinstance(energy, UnitGaussian) and index in self._true_errors:
+            return energy.cost(self._true_errors[index])
+        return energy.total()
 
     def energy(self) -> Tensor:
         """Return F (replica,), summed over samples, at the state of `errors`."""

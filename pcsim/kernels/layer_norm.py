@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import Before
+from pcsim.kernels.hooks import IDEAL, MapHooks
 from pcsim.maps import LayerNorm
 
 aten = torch.ops.aten
@@ -22,12 +23,16 @@ aten = torch.ops.aten
 class LayerNormKernel:
     """One layer normalisation of one network, replica by replica by torch's fused operations."""
 
-    def __init__(self, spec: LayerNorm, params: dict[str, Tensor]) -> None:
+    def __init__(self, spec: LayerNorm, params: dict[str, Tensor], hooks: MapHooks = IDEAL) -> None:
         self.spec = spec
         self.params = params
-        self.before = Before(spec.f)
+        self.hooks = hooks
+        self.before = Before(spec.f, hooks)
         self._xi = self._mu = torch.empty(0)
         self._moments: list[tuple[Tensor, Tensor]] = []
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""

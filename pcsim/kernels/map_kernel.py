@@ -14,11 +14,13 @@ from typing import Protocol
 
 from torch import Tensor
 
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.attention import MixKernel, ScoresKernel
 from pcsim.kernels.convolution import ConvolutionKernel
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.embedding import EmbeddingKernel
+from pcsim.kernels.hooks import IDEAL, MapHooks
 from pcsim.kernels.layer_norm import LayerNormKernel
 from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.pooling import PoolKernel
@@ -30,6 +32,11 @@ class MapKernel(Protocol):
     """One map of one network; it keeps its buffers from step to step."""
 
     params: dict[str, Tensor]
+    hooks: MapHooks
+    """What hardware does to this map."""
+
+    def read_weights(self) -> None:
+        """Let the array present its weights for this step."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device.
@@ -57,27 +64,33 @@ class MapKernel(Protocol):
 
 
 def map_kernel(
-    spec: Map | None, params: dict[str, Tensor], counter: Counter | None
+    spec: Map | None, params: dict[str, Tensor], counter: Counter | None, hooks: MapHooks = IDEAL
 ) -> MapKernel | None:
     """Return the kernel of a map; None for roots, which nothing predicts (or a fixed prior)."""
     match spec:
         case Dense(positions=1):
-            return DenseKernel(spec, params, counter)
+            return DenseKernel(spec, params, counter, hooks)
+        case Convolution():
+            return ConvolutionKernel(spec, params, counter, hooks)
+        case Pool():
+            return PoolKernel(spec, hooks)
+        case LayerNorm():
+            return LayerNormKernel(spec, params, hooks)
+        case None | Prior():
+            return None
+    if not hooks.ideal:
+        raise UnsupportedError(
+            f"hardware: arrays, potentials and rates are not modelled for {type(spec).__name__} "
+            f"(position by position); effects on errors and states are"
+        )
+    match spec:
         case Dense():
             return PerPositionKernel(DenseKernel(spec, params, counter), spec.positions)
-        case Convolution():
-            return ConvolutionKernel(spec, params, counter)
-        case Pool():
-            return PoolKernel(spec)
         case Embedding():
             return EmbeddingKernel(spec, params)
-        case LayerNorm():
-            return LayerNormKernel(spec, params)
         case Scores():
             return ScoresKernel(spec)
         case Mix():
             return MixKernel(spec)
-        case None | Prior():
-            return None
         case _:
             return SumKernel()

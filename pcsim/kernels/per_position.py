@@ -14,7 +14,12 @@ class PerPositionKernel:
         self.inner = inner
         self.positions = positions
         self.params = inner.params
+        self.hooks = inner.hooks
         self._axes = (0, 0)
+
+    def read_weights(self) -> None:
+        """Let the array present its weights for this step."""
+        self.inner.read_weights()
 
     @property
     def feedback(self) -> Tensor | None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pcsim.kernels.activations import Before
+from pcsim.kernels.hooks import IDEAL, MapHooks
 from pcsim.maps import Pool
 
 aten = torch.ops.aten
@@ -14,13 +15,17 @@ aten = torch.ops.aten
 class PoolKernel:
     """One pooling of one network."""
 
-    def __init__(self, spec: Pool) -> None:
+    def __init__(self, spec: Pool, hooks: MapHooks = IDEAL) -> None:
         self.spec = spec
         self.params: dict[str, Tensor] = {}
-        self.before = Before(spec.f)
+        self.hooks = hooks
+        self.before = Before(spec.f, hooks)
         self._window = [spec.size, spec.size]
         self._places = self._xi = torch.empty(0)
         self._axes = (0, 0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
@@ -33,7 +38,7 @@ class PoolKernel:
 
     @property
     def _image(self) -> Tensor:
-        return self.before.r.reshape(-1, *self.spec.image)
+        return self.before.sent.reshape(-1, *self.spec.image)
 
     def predict(self) -> Tensor:
         """Return μ."""

@@ -5,14 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pcsim.kernels.hooks import IDEAL
+
 
 class SumKernel:
     """One sum of one network."""
+
+    hooks = IDEAL
 
     def __init__(self) -> None:
         self.params: dict[str, Tensor] = {}
         self._parents: tuple[Tensor, ...] = ()
         self._mu = self._xi = torch.empty(0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
 
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Take no room yet: the number of units is the parents'."""

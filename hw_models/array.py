@@ -1,0 +1,150 @@
+"""Periphery of arrays and somas: IR drop, output resistance, saturation, rails, slew rate, leak."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from hw_models.piece import Piece
+from pcsim.frozen import Positive
+from pcsim.substrate import Effect
+
+
+class IrDrop(Piece):
+    """Voltage lost along the wires, to first order (both directions):
+
+    y − c·Σ_j w_ij r_j (1 − (1 − j/n)²),   c = a (0.05 a² − 0.2 a + 0.5),
+    a = columns·ratio·Σ_j |w_ij r_j|/range.
+    """
+
+    kind: Literal["ir_drop"] = "ir_drop"
+    ratio: Annotated[float, Field(ge=0)]
+    """Full conductance of a device over that of one wire segment (0.35 Ω per cell and 25 µS give
+    8.75e-6)."""
+    columns: Annotated[int, Field(ge=1)] = 256
+    """Devices along a physical line."""
+    range: Positive = 1.0
+    """Weight at full conductance, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s − c·tapered."""
+        a = "(columns*ratio*current/range)"
+        return tuple(
+            Effect(
+                name=f"{name}_{site}",
+                site=site,
+                becomes=f"s - {a}*(0.05*{a}**2 - 0.2*{a} + 0.5)*tapered",
+                constants={"ratio": self.ratio, "columns": self.columns, "range": self.range},
+                about="IR drop, first order",
+            )
+            for site in ("product", "feedback")
+        )
+
+
+class OutputResistance(Piece):
+    """A driver of finite output resistance is loaded by its row: y/(1 + ρ Σ_j |w_ij|/range)."""
+
+    kind: Literal["output_resistance"] = "output_resistance"
+    rho: Annotated[float, Field(ge=0)]
+    """Output resistance times the full conductance of one device."""
+    range: Positive = 1.0
+    """Weight at full conductance, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s/(1 + ρ load/range)."""
+        return tuple(
+            Effect(
+                name=f"{name}_{site}",
+                site=site,
+                becomes="s/(1 + rho*load/range)",
+                constants={"rho": self.rho, "range": self.range},
+                about="finite output resistance",
+            )
+            for site in ("product", "feedback")
+        )
+
+
+class Saturation(Piece):
+    """A signal that cannot exceed its limit: hard clipping, or limit·tanh(s/limit)."""
+
+    kind: Literal["saturation"] = "saturation"
+    where: Literal["rate", "error", "product", "feedback", "output"]
+    limit: Positive
+    """Units of the signal."""
+    shape: Literal["hard", "tanh"] = "hard"
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return clip(s, ±limit)."""
+        becomes = "clip(s, -limit, limit)" if self.shape == "hard" else "limit*tanh(s/limit)"
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes=becomes,
+                constants={"limit": self.limit},
+                about=f"{self.shape} saturation of {self.where}",
+            ),
+        )
+
+
+class Rails(Piece):
+    """Potentials stay within the supply: x ← clip(x + dt·s, ±limit)."""
+
+    kind: Literal["rails"] = "rails"
+    limit: Positive
+    """Largest potential, units of x."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return the velocity that ends at the rail."""
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes="(clip(x + dt*s, -limit, limit) - x)/dt",
+                constants={"limit": self.limit},
+                about="supply rails of the potentials",
+            ),
+        )
+
+
+class SlewRate(Piece):
+    """Amplifiers move at most so fast: |dx/dt| ≤ limit."""
+
+    kind: Literal["slew_rate"] = "slew_rate"
+    limit: Positive
+    """Units of x per second."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return clip(s, ±limit)."""
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes="clip(s, -limit, limit)",
+                constants={"limit": self.limit},
+                about="slew rate of the potentials",
+            ),
+        )
+
+
+class Leak(Piece):
+    """A parasitic leak of every soma towards rest: s − (x − rest)/tau."""
+
+    kind: Literal["leak"] = "leak"
+    tau: Positive
+    """Seconds."""
+    rest: float = 0.0
+    """Units of x."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s − (x − rest)/tau."""
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes="s - (x - rest)/tau",
+                constants={"tau": self.tau, "rest": self.rest},
+                about="parasitic leak",
+            ),
+        )

@@ -1,0 +1,72 @@
+"""From names and numbers to a substrate: presets, changes to them, and a person's own pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import Field, SerializeAsAny, ValidationError
+
+from hw_models.pieces import PIECES, Piece
+from pcsim.errors import ConfigError
+from pcsim.frozen import Frozen
+from pcsim.substrate import Substrate
+
+
+class Hardware(Frozen):
+    """A chip as its designer would describe it: named pieces in the order in which they act."""
+
+    name: str = "ideal"
+    about: str = ""
+    sources: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Where the numbers come from."""
+    pieces: Mapping[str, SerializeAsAny[Piece]] = {}
+
+    def substrate(self) -> Substrate:
+        """Return all effects in order."""
+        effects = [e for name, piece in self.pieces.items() for e in piece.effects(name)]
+        try:
+            return Substrate(effects=tuple(effects))
+        except ValidationError as error:
+            raise ConfigError(f"hardware: {error.errors()[0]['msg']}") from None
+
+
+def presets() -> dict[str, Hardware]:
+    """Return all presets by name."""
+    return {"ideal": Hardware(about="no non-ideality at all")}
+
+
+def describe(preset: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+    """Return a preset with pieces changed (by field) or added (with their kind)."""
+    known = presets()
+    if preset not in known:
+        close = get_close_matches(preset, known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+        raise ConfigError(f"hardware.preset: there is no preset {preset!r}; {hint}")
+    base = known[preset]
+    combined = dict(base.pieces)
+    for name, fields in pieces.items():
+        combined[name] = _piece(name, fields, combined.get(name))
+    return base.model_copy(update={"pieces": combined})
+
+
+def _piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Piece:
+    values = dict(given.model_dump() if given else {}) | dict(fields)
+    kind = values.get("kind")
+    if kind not in PIECES:
+        close = get_close_matches(str(kind), PIECES, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(PIECES)}"
+        problem = "kind is missing" if kind is None else f"there is no kind {kind!r}"
+        raise ConfigError(f"hardware.pieces.{name}: {problem}; {hint}")
+    try:
+        return PIECES[kind].model_validate(values)
+    except ValidationError as error:
+        problems = []
+        for e in error.errors():
+            where = ".".join(str(part) for part in e["loc"])
+            message = e["msg"].removeprefix("Value error, ")
+            known = ", ".join(PIECES[kind].model_fields)
+            extra = f"; known here: {known}" if e["type"] == "extra_forbidden" else ""
+            problems.append(f"{where or kind}: {message}{extra}")
+        raise ConfigError(f"hardware.pieces.{name}: {'; '.join(problems)}") from None

@@ -1,0 +1,289 @@
+"""Temporal noise on any signal: white, thermal, shot, coloured, 1/f and telegraph; and read noise.
+
+A source that is defined in time (all but `ReadNoise` and `ArrayReadNoise`) has the same
+distribution for any time step. Read noise is drawn per read, one per time step: its effect on
+what a slow state integrates falls as the steps become shorter.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hw_models.piece import Piece
+from pcsim.frozen import NotNegative, Positive
+from pcsim.substrate import Effect, Memory
+
+Where = Literal["velocity", "membrane", "rate", "error", "product", "feedback", "weight"]
+"""Which signal: dx/dt of the somas, potentials, rates, errors, array outputs, or weights."""
+BOLTZMANN = 1.380649e-23
+"""J/K."""
+
+
+def _on(where: Where, relative: bool, term: str) -> str:
+    """Return s plus a noise term, or s with a relative error."""
+    if not relative:
+        return f"s + {term}"
+    return f"s + x*{term}" if where == "velocity" else f"s*(1 + {term})"
+
+
+class WhiteNoise(Piece):
+    """White noise of a given density: s + σ ξ/√dt; on `velocity` that is dx = … dt + σ dW."""
+
+    kind: Literal["white_noise"] = "white_noise"
+    sigma: NotNegative
+    """Density: units of the signal per √Hz (per √second of dx for `velocity`)."""
+    where: Where = "velocity"
+    relative: bool = False
+    """Relative to the signal itself (on `velocity`: to the potential x)."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + σ ξ/√dt."""
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes=_on(self.where, self.relative, "sigma*xi/sqrt(dt)"),
+                constants={"sigma": self.sigma},
+                noise={"xi": "normal"},
+                about="white noise, density sigma per √Hz",
+            ),
+        )
+
+
+class ThermalNoise(Piece):
+    """kT/C noise of a leaky node: dV = −V/τ dt + √(2kT/(Cτ)) dW, stationary variance kT/C."""
+
+    kind: Literal["thermal_noise"] = "thermal_noise"
+    capacitance: Positive
+    """Farad."""
+    tau: Positive
+    """Time constant of the node, seconds of simulated time."""
+    volts_per_unit: Positive = 1.0
+    """Volts that stand for one unit of x."""
+    temperature: NotNegative = 300.0
+    """Kelvin."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + √(2kT/(Cτ)) ξ/√dt in units of x."""
+        density = sqrt(2 * BOLTZMANN * self.temperature / (self.capacitance * self.tau))
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes="s + sigma*xi/sqrt(dt)",
+                constants={"sigma": density / self.volts_per_unit},
+                noise={"xi": "normal"},
+                about="thermal noise of the membrane, variance kT/C of a leaky node",
+            ),
+        )
+
+
+class ShotNoise(Piece):
+    """Charge comes in quanta q: dx = s dt + √(q |s|) dW, the diffusion limit of a Poisson count."""
+
+    kind: Literal["shot_noise"] = "shot_noise"
+    quantum: NotNegative
+    """Change of x by one carrier (or one spike, or one photon), units of x."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + √(q|s|/dt) ξ."""
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes="s + sqrt(quantum*abs(s)/dt)*xi",
+                constants={"quantum": self.quantum},
+                noise={"xi": "normal"},
+                about="shot noise of the membrane current, variance quantum·|dx| per step",
+            ),
+        )
+
+
+class ColouredNoise(Piece):
+    """Ornstein–Uhlenbeck noise η: standard deviation σ, correlation time τ_c, exact update."""
+
+    kind: Literal["coloured_noise"] = "coloured_noise"
+    sigma: NotNegative
+    """Standard deviation of η, units of the signal (per second on `velocity`)."""
+    tau_c: Positive
+    """Correlation time, seconds."""
+    where: Where = "velocity"
+    relative: bool = False
+    """Relative to the signal itself (on `velocity`: to the potential x)."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + η, η ← e^{−dt/τ} η + σ√(1 − e^{−2dt/τ}) ξ."""
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes=_on(self.where, self.relative, "eta"),
+                constants={"sigma": self.sigma, "tau_c": self.tau_c},
+                noise={"xi": "normal"},
+                memory={"eta": Memory(start="sigma*start_xi", update=_OU)},
+                about="coloured noise (Ornstein–Uhlenbeck), stationary from the start",
+            ),
+        )
+
+
+_OU = "eta*exp(-dt/tau_c) + sigma*sqrt(1 - exp(-2*dt/tau_c))*xi"
+
+
+class PinkNoise(Piece):
+    """1/f noise: K Ornstein–Uhlenbeck sources with log-spaced times and equal variances σ²/K.
+
+    One-sided S(f) ≈ σ²/(f ln R), ln R = ln(τ_max/τ_min)·K/(K−1), between 1/(2πτ_max) and
+    1/(2πτ_min).
+    """
+
+    kind: Literal["pink_noise"] = "pink_noise"
+    sigma: NotNegative
+    """Standard deviation of the sum, units of the signal (per second on `velocity`)."""
+    tau_min: Positive
+    """Shortest correlation time, seconds."""
+    tau_max: Positive
+    """Longest correlation time, seconds."""
+    sources: Annotated[int, Field(ge=2, le=40)] = 10
+    where: Where = "velocity"
+    relative: bool = False
+    """Relative to the signal itself (on `velocity`: to the potential x)."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.tau_max <= self.tau_min:
+            raise ValueError(f"tau_max must exceed tau_min, got {self.tau_max} ≤ {self.tau_min}")
+        return self
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + Σ η_k."""
+        numbers = range(self.sources)
+        step = log(self.tau_max / self.tau_min) / (self.sources - 1)
+        times = {f"tau_{k}": self.tau_min * 2.718281828459045 ** (k * step) for k in numbers}
+        memory = {
+            f"eta_{k}": Memory(
+                start="each*start_xi",
+                update=f"eta_{k}*exp(-dt/tau_{k}) + each*sqrt(1 - exp(-2*dt/tau_{k}))*xi_{k}",
+            )
+            for k in numbers
+        }
+        total = "(" + " + ".join(memory) + ")"
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes=_on(self.where, self.relative, total),
+                constants={"each": self.sigma / sqrt(self.sources)} | times,
+                noise={f"xi_{k}": "normal" for k in numbers},
+                memory=memory,
+                about="1/f noise as a sum of Ornstein–Uhlenbeck sources",
+            ),
+        )
+
+
+class TelegraphNoise(Piece):
+    """Random telegraph noise: z jumps between 0 and 1 with mean dwell times τ_on and τ_off.
+
+    Exact for any dt: the chance to be in the other state after dt, from the two-state master
+    equation with k = 1/τ_on + 1/τ_off, is π_other (1 − e^{−k dt}).
+    """
+
+    kind: Literal["telegraph_noise"] = "telegraph_noise"
+    amplitude: float
+    """Height of the jump: units of the signal, or a fraction of it if `relative`."""
+    tau_on: Positive
+    """Mean dwell time in the state z = 1, seconds."""
+    tau_off: Positive
+    """Mean dwell time in the state z = 0, seconds."""
+    where: Where = "weight"
+    relative: bool = True
+    """Relative to the signal itself (on `velocity`: to the potential x)."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + A z, or s (1 + A z)."""
+        relax = "(1 - exp(-dt*(1/tau_on + 1/tau_off)))"
+        leave = f"{relax}*(z*tau_off + (1 - z)*tau_on)/(tau_on + tau_off)"
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes=_on(self.where, self.relative, "amplitude*z"),
+                constants={
+                    "amplitude": self.amplitude,
+                    "tau_on": self.tau_on,
+                    "tau_off": self.tau_off,
+                },
+                noise={"u": "uniform"},
+                memory={
+                    "z": Memory(
+                        start="int(start_u < tau_on/(tau_on + tau_off))",
+                        update=f"z + int(u < {leave})*(1 - 2*z)",
+                    )
+                },
+                about="random telegraph noise with exact dwell times",
+            ),
+        )
+
+
+class ReadNoise(Piece):
+    """Noise of each read of a signal: s + σ ξ, or s (1 + σ ξ); drawn once per time step."""
+
+    kind: Literal["read_noise"] = "read_noise"
+    sigma: NotNegative
+    """Standard deviation per read: units of the signal, or a fraction of it if `relative`."""
+    where: Literal["membrane", "rate", "error", "product", "feedback", "weight", "output"]
+    relative: bool = False
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + σ ξ."""
+        return (
+            Effect(
+                name=name,
+                site=self.where,
+                becomes="s*(1 + sigma*xi)" if self.relative else "s + sigma*xi",
+                constants={"sigma": self.sigma},
+                noise={"xi": "normal"},
+                about="noise per read (one read per time step)",
+            ),
+        )
+
+
+class ArrayReadNoise(Piece):
+    """Independent read noise of every device, added up on the output line, exact in distribution.
+
+        y_i + ξ_i √(Σ_j σ_ij² r_j²),   σ_ij = σ |w_ij|, σ √(|w_ij| range) or σ range
+
+    Forward and backward reads are independent.
+    """
+
+    kind: Literal["array_read_noise"] = "array_read_noise"
+    sigma: NotNegative
+    """Standard deviation per device and read, relative to what `reference` says."""
+    reference: Literal["weight", "root_weight", "range"] = "weight"
+    """Relative to the weight, to √(weight·range), or to the range."""
+    range: Positive = 1.0
+    """Weight at full conductance, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return s + σ √(row sum) ξ in both directions."""
+        spread = {
+            "weight": "sqrt(squared_power)",
+            "root_weight": "sqrt(weighted_power*range)",
+            "range": "range*sqrt(power)",
+        }[self.reference]
+        constants = {"sigma": self.sigma}
+        if self.reference != "weight":
+            constants["range"] = self.range
+        return tuple(
+            Effect(
+                name=f"{name}_{site}",
+                site=site,
+                becomes=f"s + sigma*{spread}*xi",
+                constants=constants,
+                noise={"xi": "normal"},
+                about="read noise of all devices of a line, per read",
+            )
+            for site in ("product", "feedback")
+        )

@@ -1,0 +1,168 @@
+"""Few levels: weights on a grid, on given levels, or as a pair of conductances."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hw_models.piece import Piece
+from pcsim.frozen import NotNegative, Positive
+from pcsim.substrate import Draw, Effect
+
+Bits = Annotated[int, Field(ge=2, le=32)]
+Rounding = Literal["nearest", "stochastic"]
+
+
+def rounded(signal: str, rounding: Rounding) -> str:
+    """Return the grid index of a signal in units of lsb, within ±m."""
+    dither = "0.5" if rounding == "nearest" else "u"
+    return f"clip(floor(({signal})/lsb + {dither}), -m, m)"
+
+
+def grid(bits: int, span: float) -> dict[str, float]:
+    """Return the constants of a symmetric grid: 2^bits − 1 levels from −span to span, zero one."""
+    m = 2 ** (bits - 1) - 1
+    return {"lsb": span / m, "m": float(m)}
+
+
+class QuantizedWeights(Piece):
+    """Weights of b bits: 2^b − 1 levels, evenly spaced from −range to range, zero among them.
+
+    With an accumulator the stored weight is exact and only what the array presents is rounded.
+    Without, each write is rounded: nearest loses every update below half a step.
+    """
+
+    kind: Literal["quantized_weights"] = "quantized_weights"
+    bits: Bits
+    range: Positive = 1.0
+    """Largest weight, network units."""
+    rounding: Rounding = "nearest"
+    accumulator: bool = True
+    """Whether updates are added up in high precision beside the array."""
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        if self.accumulator and self.rounding == "stochastic":
+            raise ValueError(
+                "an accumulator's read is rounded to nearest; stochastic is for writes"
+            )
+        return self
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return lsb·round(s/lsb), at the read or at the write."""
+        constants = grid(self.bits, self.range)
+        if self.accumulator:
+            return (
+                Effect(
+                    name=name,
+                    site="weight",
+                    becomes=f"lsb*{rounded('s', 'nearest')}",
+                    constants=constants,
+                    about=f"{self.bits}-bit weights read from an exact accumulator",
+                ),
+            )
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes=f"lsb*{rounded('w + s', self.rounding)} - w",
+                constants=constants,
+                noise={"u": "uniform"} if self.rounding == "stochastic" else {},
+                about=f"{self.bits}-bit weights, each write rounded ({self.rounding})",
+            ),
+        )
+
+
+class WeightLevels(Piece):
+    """Weights that can take only listed values; reads give the nearest one."""
+
+    kind: Literal["weight_levels"] = "weight_levels"
+    levels: Annotated[tuple[float, ...], Field(min_length=2, strict=False)]
+    """Ascending, network units."""
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if list(self.levels) != sorted(set(self.levels)):
+            raise ValueError(f"levels must ascend without repetition, got {list(self.levels)}")
+        return self
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return the lowest level plus every step whose midpoint is passed."""
+        pairs = list(zip(self.levels, self.levels[1:], strict=False))
+        constants = {"lowest": self.levels[0]}
+        terms = ["lowest"]
+        for k, (low, high) in enumerate(pairs):
+            constants |= {f"step_{k}": high - low, f"middle_{k}": (low + high) / 2}
+            terms.append(f"step_{k}*int(s > middle_{k})")
+        return (
+            Effect(
+                name=name,
+                site="weight",
+                becomes=" + ".join(terms),
+                constants=constants,
+                about=f"{len(self.levels)} weight levels",
+            ),
+        )
+
+
+class ConductancePair(Piece):
+    """A weight as a difference of conductances: w = range·(G⁺ − G⁻)/(G_max − G_min).
+
+    The side that is not needed rests at G_min. Each conductance has `levels` values in its window
+    and a fixed relative error; what rests at G_min has it too.
+    """
+
+    kind: Literal["conductance_pair"] = "conductance_pair"
+    levels: Annotated[int, Field(ge=2)] = 256
+    """Values that one conductance can take."""
+    on_off: Annotated[float, Field(gt=1)] = 10.0
+    """G_max/G_min."""
+    spread: NotNegative = 0.0
+    """Device-to-device standard deviation of a conductance, relative to itself."""
+    range: Positive = 1.0
+    """Weight at G⁺ = G_max, G⁻ = G_min, network units."""
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return range·(q⁺(1+σp) − q⁻(1+σn) + off·σ(p−n)), q the quantized fractions."""
+        plus = "floor(clip(s/range, 0, 1)*top + 0.5)/top"
+        minus = "floor(clip(-s/range, 0, 1)*top + 0.5)/top"
+        becomes = f"range*(({plus} + off)*(1 + spread*p) - ({minus} + off)*(1 + spread*n))"
+        return (
+            Effect(
+                name=name,
+                site="weight",
+                becomes=becomes,
+                constants={
+                    "range": self.range,
+                    "top": self.levels - 1.0,
+                    "off": 1 / (self.on_off - 1),
+                    "spread": self.spread,
+                },
+                draws={"p": Draw(), "n": Draw()},
+                about="differential pair of conductances within a window",
+            ),
+        )
+
+
+class QuantizedStates(Piece):
+    """Potentials on a grid, as in digital neuromorphic chips: x ← lsb·round((x + dt·s)/lsb)."""
+
+    kind: Literal["quantized_states"] = "quantized_states"
+    bits: Bits
+    range: Positive
+    """Largest potential, network units."""
+    rounding: Rounding = "nearest"
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return the velocity that leads to the grid point."""
+        return (
+            Effect(
+                name=name,
+                site="velocity",
+                becomes=f"(lsb*{rounded('x + dt*s', self.rounding)} - x)/dt",
+                constants=grid(self.bits, self.range),
+                noise={"u": "uniform"} if self.rounding == "stochastic" else {},
+                about=f"{self.bits}-bit states, {self.rounding} rounding",
+            ),
+        )

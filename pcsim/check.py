@@ -1,0 +1,178 @@
+"""Does always-on predictive coding train on this chip? One answer, over a population of chips.
+
+The chips run in continuous time. Beside them run, with the same seed, data and initial weights:
+the ideal chip, and the discrete iPC and BP, each ideal and with the same non-idealities. What a
+rule has no place for (BP has no somas) is left out there, and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+
+from pcsim import config as configuration
+from pcsim.config import Config
+from pcsim.run import run
+from pcsim.store import Attr, Result, Variable
+from pcsim.verdict import Verdict, verdict_from
+
+CHIP = "iPC on this chip"
+DIGITS: dict[str, Any] = {
+    "network": {"sizes": [64, 32, 10]},
+    "schedule": {"T": 8, "gamma": 0.2},
+    "learning": {"alpha": 0.01, "batch": 1, "epochs": 1},
+    "data": {"name": "digits"},
+    "run": {"backend": "continuous"},
+    "hardware": {"chips": 32},
+}
+"""What is checked when no configuration is given: the embedded digits, one sample at a time."""
+TOLERANCE = 0.05
+"""Accuracy that a chip may lose against the ideal one."""
+YIELD = 0.9
+"""Share of chips that must be good."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a run that the chip is compared with."""
+
+    rule: str
+    backend: str
+    on_hardware: bool
+
+
+ROWS: dict[str, Row] = {
+    CHIP: Row("ipc", "continuous", True),
+    "iPC, ideal chip": Row("ipc", "continuous", False),
+    "discrete iPC, same hardware": Row("ipc", "discrete", True),
+    "discrete iPC, ideal": Row("ipc", "discrete", False),
+    "discrete BP, same hardware": Row("bp", "discrete", True),
+    "discrete BP, ideal": Row("bp", "discrete", False),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What was found."""
+
+    config: Config
+    runs: dict[str, Result]
+    left_out: dict[str, tuple[str, ...]]
+    """Non-idealities that a row could not have."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the verdict of every chip."""
+        return verdict_from(self.runs[CHIP])
+
+    @property
+    def ideal(self) -> float:
+        """Return the accuracy of the ideal chip, mean over seeds."""
+        return float(np.mean(self.runs["iPC, ideal chip"]["accuracy"]))
+
+    @property
+    def good(self) -> npt.NDArray[np.bool_]:
+        """Return which chips trained: energy went down, and accuracy is near the ideal."""
+        verdict = self.verdict
+        trained = np.isin(verdict.outcome, ("converged", "descending"))
+        return np.asarray(trained & (verdict.accuracy >= self.ideal - TOLERANCE))
+
+    @property
+    def passed(self) -> bool:
+        """Whether enough chips trained."""
+        return bool(self.good.mean() >= YIELD)
+
+    def sentence(self) -> str:
+        """Return the answer."""
+        accuracy, name = 100 * self.verdict.accuracy, self.config.hardware.preset
+        answer = "iPC trains on" if self.passed else "iPC does not train on"
+        return (
+            f"{answer} {name!r}: {self.good.sum()} of {len(self.good)} chips are within "
+            f"{100 * TOLERANCE:.0f} points of the ideal chip's {100 * self.ideal:.1f} % "
+            f"(median {np.median(accuracy):.1f} %)"
+        )
+
+    def table(self) -> Table:
+        """Return accuracies of all rows."""
+        table = Table(title=f"check of {self.config.hardware.preset} on {self.config.data.name}")
+        table.add_column("")
+        for column in ("5 %", "median", "95 %", "of ideal", "chips"):
+            table.add_column(column, justify="right")
+        for name, result in self.runs.items():
+            values = 100 * np.asarray(result["accuracy"], float).reshape(-1)
+            low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+            gap = f"{middle - 100 * self.ideal:+.1f}"
+            numbers = (f"{low:.1f}", f"{middle:.1f}", f"{high:.1f}", gap, str(len(values)))
+            mark = " *" if self.left_out.get(name) else ""
+            table.add_row(name + mark, *numbers)
+        notes = [f"* without {', '.join(names)}" for names in self.left_out.values() if names]
+        outcomes, counts = np.unique(self.verdict.outcome, return_counts=True)
+        told = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))
+        table.caption = "; ".join([f"test accuracy, %; chips: {told}", *dict.fromkeys(notes)])
+        return table
+
+    def result(self) -> Result:
+        """Return the chips' result with the accuracies of the other rows beside it."""
+        chip = self.runs[CHIP]
+        variables = dict(chip.variables)
+        for name, run_ in self.runs.items():
+            if name != CHIP:
+                accuracy = run_.variables["accuracy"]
+                about: dict[str, Attr] = {"long_name": f"test accuracy, {name}", "units": "1"}
+                alone = "hardware" not in name
+                dims = tuple(f"ideal_{d}" if alone and d == "chip" else d for d in accuracy.dims)
+                key = name.replace(", ", ".").replace(" ", "_")
+                variables[f"twin.{key}"] = Variable(dims, accuracy.values, about)
+        attrs = dict(chip.attrs) | {"check": self.sentence(), "passed": int(self.passed)}
+        return Result(variables, dict(chip.coords), attrs, dict(chip.coord_attrs))
+
+
+def check(
+    config: Config | None = None,
+    hardware: str | None = None,
+    *,
+    twins: bool = True,
+    announce: Callable[[str], None] | None = None,
+) -> Check:
+    """Run the chips of a configuration, and what they are compared with.
+
+    Main arguments:
+        config: a run in continuous time; none: the embedded digits with 32 chips.
+        hardware: preset that replaces the configuration's.
+
+    Rarely used:
+        twins: also run the discrete rules (the ideal chip always runs).
+        announce: called with the name of each row before it runs.
+    """
+    config = config or configuration.parse(DIGITS, "check")
+    if hardware is not None:
+        config = configuration.changed(config, {"hardware": {"preset": hardware}})
+    runs: dict[str, Result] = {}
+    left_out: dict[str, tuple[str, ...]] = {}
+    for name, row in ROWS.items():
+        if not twins and row.backend == "discrete":
+            continue
+        if announce:
+            announce(name)
+        setting = _setting(config, row)
+        left_out[name] = setting.hardware.left_out(setting) if row.on_hardware else ()
+        runs[name] = run(setting)
+    return Check(config, runs, left_out)
+
+
+def _setting(config: Config, row: Row) -> Config:
+    changes: dict[str, Any] = {
+        "schedule": {"rule": row.rule},
+        "run": {"backend": row.backend},
+    }
+    if row.on_hardware:
+        changes["hardware"] = {"lenient": row.backend == "discrete"}
+    else:
+        changes["hardware"] = {"preset": "ideal", "pieces": {}, "chips": 1}
+        changes["grid"] = {"hardware": {}}
+    return configuration.changed(config, changes)

@@ -1,0 +1,62 @@
+"""`pcsim check`: does iPC train on this chip? Exit code 0 if it does, 3 if it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcsim import config as configuration
+from pcsim import store
+from pcsim.check import DIGITS
+from pcsim.check import check as run_check
+from pcsim.cli.progress import console
+from pcsim.cli.run import pairs
+from pcsim.plots import check_figure
+from pcsim.run import check_target
+
+DID_NOT_TRAIN = 3
+
+
+def check(
+    config: Annotated[
+        Path | None,
+        typer.Argument(help="TOML file of a run in continuous time [the embedded digits]."),
+    ] = None,
+    hardware: Annotated[
+        str | None, typer.Option("--hardware", help="Preset, or TOML file of a device.")
+    ] = None,
+    chips: Annotated[int | None, typer.Option(min=1, help="Chips of the population.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Result file [out/check_<hardware>.h5].")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: hardware.pieces.noise.sigma=0.1 (repeatable)."),
+    ] = None,
+    twins: Annotated[bool, typer.Option(help="Also run discrete iPC and BP.")] = True,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
+) -> None:
+    """Train a population of chips, compare with ideal and discrete training, give the verdict."""
+    changes = pairs(change)
+    if chips is not None:
+        changes["hardware.chips"] = str(chips)
+    if hardware is not None:
+        changes["hardware.preset"] = hardware
+    if config:
+        settings = configuration.load(config, changes)
+    else:
+        settings = configuration.with_changes(DIGITS, changes, "check")
+    name = Path(settings.hardware.preset).stem
+    target = out or Path("out") / f"check_{name}.h5"
+    check_target(target, overwrite)
+    found = run_check(settings, twins=twins, announce=lambda row: console.print(f"… {row}"))
+    store.save(found.result(), target, overwrite=overwrite)
+    figure = check_figure(found, target.with_suffix(".png"))
+    console.print(found.verdict.table(f"verdict: {name}"))
+    console.print(found.table())
+    console.print(f"stored in {target}, figure in {figure}")
+    console.print(found.sentence(), style="bold")
+    if not found.passed:
+        raise typer.Exit(DID_NOT_TRAIN)

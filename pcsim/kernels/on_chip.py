@@ -1,0 +1,133 @@
+"""What hardware does besides the reads inside the kernels.
+
+time constants    τ ← fabricated per chip and unit
+inputs            what is clamped ← encode(data)
+somas             dx/dt ← velocity(dx/dt; x)
+arrays            W as read, and W ← W + write(ΔW; W)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pcsim.kernels.parameters import Parameters, Views
+from pcsim.network import Network
+from pcsim.substrate import Chips, Site
+from pcsim.substrate.expression import Value
+from pcsim.substrate.transform import Transform
+
+FOLLOWED = frozenset({"tau_x", "tau_err", "velocity", "error", "feedback", "input", "output"})
+"""Sites that leave a clamped input's rates and weights alone, so that its drive can be followed."""
+
+
+def followable(chips: Chips | None) -> bool:
+    """Whether the Gram matrix of a clamped input still tells how its drive moves."""
+    return chips is None or chips.substrate.sites <= FOLLOWED
+
+
+def fabricated(
+    chips: Chips | None, site: Site, network: Network, nominal: Sequence[Value]
+) -> list[Value]:
+    """Return the values of all nodes after fabrication: τ (chip, 1, unit) where chips differ."""
+    if chips is None or site not in chips.substrate.sites:
+        return list(nominal)
+    return [
+        chips.fabricate(site, index, (node.units,), value)
+        for index, (node, value) in enumerate(zip(network.nodes, nominal, strict=True))
+    ]
+
+
+def fabricated_tau_w(chips: Chips | None, params: Parameters, nominal: Value) -> Value:
+    """Return τ_w (chip, parameter) where chips differ; biases keep the nominal value."""
+    if chips is None or "tau_w" not in chips.substrate.sites:
+        return nominal
+    flat = torch.ones_like(params.flat) * nominal
+    for index, views in enumerate(params.views(flat)):
+        if "w" in views:
+            array = views["w"].view(*views["w"].shape[:2], -1)
+            array.mul_(chips.fabricate("tau_w", index, tuple(array.shape[1:]), 1.0))
+    return flat
+
+
+class Encoder:
+    """The input site: data on its way to a clamped node; labels are not data."""
+
+    def __init__(self, chips: Chips | None, network: Network, supervised: bool) -> None:
+        self._hooks: dict[int, Transform] = {}
+        self._chips = chips
+        for index, node in enumerate(network.nodes if chips else ()):
+            label = supervised and index == 0
+            if chips and not label and (hook := chips.transform("input", index, (node.units,))):
+                self._hooks[index] = hook
+
+    def __call__(self, clamps: Sequence[Tensor | None]) -> list[Tensor | None]:
+        """Return what the chips receive, one per chip where they differ."""
+        if self._chips is None or not self._hooks:
+            return list(clamps)
+        count = len(self._chips)
+        return [
+            value if value is None or hook is None else hook(value.expand(count, -1, -1))
+            for value, hook in ((c, self._hooks.get(i)) for i, c in enumerate(clamps))
+        ]
+
+
+class Somas:
+    """The velocity site of every node."""
+
+    def __init__(self, chips: Chips | None, network: Network) -> None:
+        self._hooks: dict[int, Transform] = {}
+        for index, node in enumerate(network.nodes if chips else ()):
+            if chips and (hook := chips.transform("velocity", index, (node.units,))):
+                self._hooks[index] = hook
+
+    def force(self, index: int, x: Tensor, force: Tensor, tau: Value) -> Tensor:
+        """Return τ dx/dt after hardware has acted on dx/dt."""
+        hook = self._hooks.get(index)
+        return force if hook is None else hook(force / tau, x=x) * tau
+
+
+class Array:
+    """The devices of one set of weights: forward, interneuron or feedback."""
+
+    def __init__(self, chips: Chips | None, of: Views, name: str = "") -> None:
+        """`name` tells separate physical arrays of one layer apart."""
+        self.of = of
+        self._reads: dict[int, Transform] = {}
+        self._writes: dict[int, Transform] = {}
+        for index, views in enumerate(of if chips else ()):
+            if chips and "w" in views:
+                shape = tuple(views["w"].flatten(2).shape[1:])
+                if read := chips.transform("weight", index, shape, name):
+                    self._reads[index] = read
+                if write := chips.transform("write", index, shape, name):
+                    self._writes[index] = write
+
+    @property
+    def writes(self) -> bool:
+        """Whether writing differs from adding."""
+        return bool(self._writes)
+
+    def read(self, index: int) -> Tensor:
+        """Return the weights of a layer as presented in this step."""
+        stored = self.of[index]["w"]
+        hook = self._reads.get(index)
+        return stored if hook is None else hook(stored.flatten(2)).view(stored.shape)
+
+    def write(self, changes: Views, nodes: Sequence[int] | None = None) -> None:
+        """Add the changes that plasticity asks for, as the devices take them."""
+        for index in range(len(self.of)) if nodes is None else nodes:
+            for name, asked in changes[index].items():
+                hook = self._writes.get(index) if name == "w" else None
+                target = self.of[index][name]
+                if hook is not None:
+                    asked = hook(asked.flatten(2), w=target.flatten(2)).view(target.shape)
+                target.add_(asked)
+
+    def rewrite(self, params: Parameters, before: Tensor, nodes: Sequence[int]) -> None:
+        """Take back what an optimiser did to the numbers, and ask the devices for it instead."""
+        asked = params.flat - before
+        params.flat.copy_(before)
+        self.write(params.views(asked), nodes)

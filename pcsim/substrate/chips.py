@@ -1,0 +1,142 @@
+"""Chips: a substrate and a seed give a population, chip k the same in any population size.
+
+    draw of chip k = generator(seed, (k, effect and draw by name, layer))
+
+so that neither the number of chips, nor other effects, nor their order change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from zlib import crc32
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcsim.substrate.effect import WEIGHT_SITES, Draw, Effect, Site, Substrate
+from pcsim.substrate.expression import Expression, Value
+from pcsim.substrate.noise import Noise, Seeded
+from pcsim.substrate.transform import Clock, Transform
+
+Lists = Mapping[tuple[str, str], Sequence[float]]
+"""Constants that differ between replicas: (effect, constant) → one value per replica."""
+
+
+class Chips:
+    """One sampled population with its clock; gives the transforms that a backend puts in place."""
+
+    def __init__(
+        self,
+        substrate: Substrate,
+        ids: Sequence[int],
+        *,
+        seed: int,
+        dt: float,
+        noise: Noise,
+        lists: Lists | None = None,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """`ids[k]` is the chip that replica k runs on; several replicas may be on equal chips."""
+        self.substrate, self.ids, self.seed = substrate, list(ids), seed
+        self.noise = noise
+        self.clock = Clock(dt)
+        self.lists = dict(lists or {})
+        self.dtype, self.device = dtype, device
+        self._made: list[Transform] = []
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def transform(
+        self, site: Site, layer: int, shape: tuple[int, ...], array: str = ""
+    ) -> Transform | None:
+        """Return what happens at a site of a layer, or None where nothing does.
+
+        `shape` is (unit,) or (post, pre); `array` tells several weight arrays of a layer apart.
+        """
+        effects = self.substrate.at(site)
+        if not effects:
+            return None
+        fixed = [self.fixed(effect, layer, shape, array) for effect in effects]
+        made = Transform(effects, fixed, f"{site}{layer}{array}", self.noise, self.clock)
+        self._made.append(made)
+        return made
+
+    def aside(self) -> Chips:
+        """Return the same chips at the same time with noise of their own, for a look aside."""
+        other = copy(self)
+        other._made = []
+        other.noise = Seeded(self.seed, self.device)
+        return other
+
+    def state(self) -> dict[str, Tensor]:
+        """Return time and memory, for a checkpoint."""
+        memory = {name: value for made in self._made for name, value in made.memory().items()}
+        return memory | {"time": torch.tensor(self.clock.t, dtype=torch.float64)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        self.clock.t = float(state["time"])
+        for made in self._made:
+            made.restore(state)
+
+    def fabricate(
+        self, site: Site, layer: int, shape: tuple[int, ...], nominal: Value, array: str = ""
+    ) -> Value:
+        """Return a value that is set once per chip: a number where nothing changes it."""
+        value: Value = nominal
+        for effect in self.substrate.at(site):
+            bound = Expression(effect.becomes).bind(self.fixed(effect, layer, shape, array))
+            value = bound({"s": value, "dt": self.clock.dt, "t": 0.0})
+        return value
+
+    def fixed(
+        self, effect: Effect, layer: int, shape: tuple[int, ...], array: str = ""
+    ) -> dict[str, Value]:
+        """Return constants and draws of an effect for one layer, broadcastable to its signal."""
+        values: dict[str, Value] = dict(effect.constants)
+        for name in effect.constants:
+            if (listed := self.lists.get((effect.name, name))) is not None:
+                values[name] = self._tensor(np.asarray(listed).reshape(-1, 1, 1))
+        for name, draw in effect.draws.items():
+            values[name] = self._drawn(effect, name, draw, layer, shape, array)
+        return values
+
+    def _drawn(
+        self, effect: Effect, name: str, draw: Draw, layer: int, shape: tuple[int, ...], array: str
+    ) -> Tensor:
+        size = _size(draw, shape, weights=effect.site in WEIGHT_SITES)
+        where = 0 if draw.per == "chip" else layer + 1
+        what = crc32(f"{effect.name}.{name}.{array}".encode())
+        of_chip: dict[int, np.ndarray] = {}
+        for chip in self.ids:
+            if chip not in of_chip:
+                key = np.random.SeedSequence(self.seed, spawn_key=(chip, what, where))
+                rng = np.random.default_rng(key)
+                normal = draw.law == "normal"
+                of_chip[chip] = rng.standard_normal(size) if normal else rng.random(size)
+        drawn = np.stack([of_chip[chip] for chip in self.ids])
+        if draw.law == "bernoulli":
+            listed = self.lists.get((effect.name, name), [draw.probability])
+            drawn = (drawn < np.asarray(listed).reshape(-1, 1, 1)).astype(float)
+        return self._tensor(drawn)
+
+    def _tensor(self, values: np.ndarray) -> Tensor:
+        return torch.as_tensor(values, dtype=self.dtype, device=self.device)
+
+    def advance(self, dt: float | None = None) -> None:
+        """Let time pass; a backend calls it after every step."""
+        self.clock.t += self.clock.dt if dt is None else dt
+
+
+def _size(draw: Draw, shape: tuple[int, ...], *, weights: bool) -> tuple[int, ...]:
+    """Return the axes behind the chip axis: (sample, unit) or (post, pre), 1 where shared."""
+    if draw.per in ("chip", "layer"):
+        return (1, 1)
+    if not weights:
+        return (1, shape[-1])
+    post, pre = shape
+    return {"element": (post, pre), "row": (post, 1), "column": (1, pre)}[draw.per]

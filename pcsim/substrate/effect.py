@@ -1,0 +1,238 @@
+"""An effect: one elementwise change of a signal at one site, with its draws, noise and memory.
+
+    s ← becomes(s, other symbols of the site, constants, draws, noise, memory, dt, t)
+
+Non-idealities of every kind are lowered to effects; a backend knows effects and no devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.frozen import Frozen
+from pcsim.substrate.expression import Expression, unknown
+
+Site = Literal[
+    "tau_x",
+    "tau_err",
+    "tau_apical",
+    "tau_inter",
+    "tau_w",
+    "g_basal",
+    "g_apical",
+    "input",
+    "membrane",
+    "rate",
+    "weight",
+    "product",
+    "error",
+    "feedback",
+    "velocity",
+    "write",
+    "output",
+]
+
+ABOUT: dict[str, str] = {
+    "tau_x": "time constant of a soma, set once per chip",
+    "tau_err": "time constant of an error unit, set once per chip",
+    "tau_apical": "time constant of an apical dendrite, set once per chip",
+    "tau_inter": "time constant of an interneuron, set once per chip",
+    "tau_w": "time constant of plasticity, set once per chip and synapse",
+    "g_basal": "conductance of the basal compartment, set once per chip",
+    "g_apical": "conductance of the apical compartment, set once per chip",
+    "input": "a clamped input as the chip receives it",
+    "membrane": "the potential x as the transfer function and its slope see it",
+    "rate": "r = f(x) as it is sent into the array and to plasticity",
+    "weight": "a stored weight as the array presents it, in both directions",
+    "product": "the result W r + b of the array",
+    "error": "the error as soma, feedback and plasticity see it",
+    "feedback": "the result Wᵀ δ of the array read backwards",
+    "velocity": "dx/dt of a soma",
+    "write": "the change of a stored weight that plasticity asks for in one step",
+    "output": "the read-out of the last layer",
+}
+FABRICATED: tuple[Site, ...] = (
+    "tau_x",
+    "tau_err",
+    "tau_apical",
+    "tau_inter",
+    "tau_w",
+    "g_basal",
+    "g_apical",
+)
+"""Sites that are evaluated once, when a chip is made."""
+WEIGHT_SITES: tuple[Site, ...] = ("weight", "write", "tau_w")
+"""Sites whose signal is an array of weights; all others are units."""
+AGGREGATES: dict[str, str] = {
+    "power": "v**2",
+    "weighted_power": "abs(w)*v**2",
+    "squared_power": "w**2*v**2",
+    "load": "abs(w)",
+    "current": "abs(w)*abs(v)",
+    "tapered": "w*v*(1 - (1 - position)**2)",
+}
+"""Sums over a row (v the signal that enters, w the weights as read, position j/n of the column,
+j = 1 … n): what the noise and the losses of a whole row add up to."""
+COMMON_SITES = frozenset(
+    {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
+)
+"""Sites that every network on an array has, with or without dynamics."""
+SYMBOLS: dict[str, tuple[str, ...]] = {
+    "velocity": ("x",),
+    "write": ("w",),
+    "product": tuple(AGGREGATES),
+    "feedback": tuple(AGGREGATES),
+}
+"""Symbols of a site besides s, dt and t."""
+
+
+class Draw(Frozen):
+    """A fixed pattern: drawn once per chip, the same chip in any population."""
+
+    law: Literal["normal", "uniform", "bernoulli"] = "normal"
+    """Standard normal, uniform in [0, 1), or 1 with `probability` and else 0."""
+    per: Literal["chip", "element", "row", "column", "layer"] = "element"
+    """One per chip, per unit or weight, per row (output line), per column (input line), or per
+    layer. Rows and columns exist at weight sites only."""
+    probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+
+
+class Memory(Frozen):
+    """A variable that belongs to an element and is updated once per step, before it is used.
+
+    `start` may use `start_xi` (standard normal) and `start_u` (uniform), drawn once.
+    """
+
+    start: str = "0"
+    update: str
+
+
+class Effect(Frozen):
+    """One change of one signal."""
+
+    name: str
+    """Prefix of its variables; unique within a substrate."""
+    site: Site
+    becomes: str
+    """The new signal. Symbols: s, those of the site, constants, draws, noise, memory, dt, t."""
+    constants: Mapping[str, float] = {}
+    draws: Mapping[str, Draw] = {}
+    noise: Mapping[str, Literal["normal", "uniform"]] = {}
+    """Redrawn for every element in every time step."""
+    memory: Mapping[str, Memory] = {}
+    about: str = ""
+    """What it means, with units and references."""
+    optional: bool = False
+    """Whether a circuit without this site may leave it out; else it must refuse."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        known = {
+            "s",
+            "dt",
+            "t",
+            *SYMBOLS.get(self.site, ()),
+            *self.constants,
+            *self.draws,
+            *self.noise,
+            *self.memory,
+        }
+        texts = {"becomes": self.becomes} | {k: m.update for k, m in self.memory.items()}
+        for where, text in texts.items():
+            if missing := unknown(text, known):
+                raise ValueError(
+                    f"{self.name}.{where}: {', '.join(missing)} not known at site {self.site!r}"
+                )
+        if self.fabricated and (self.noise or self.memory):
+            raise ValueError(f"{self.name}: site {self.site!r} is set once and takes no noise")
+        lines = any(draw.per in ("row", "column") for draw in self.draws.values())
+        if lines and self.site not in WEIGHT_SITES:
+            raise ValueError(f"{self.name}: rows and columns exist at {', '.join(WEIGHT_SITES)}")
+        return self
+
+    @property
+    def fabricated(self) -> bool:
+        """Whether it is evaluated once per chip."""
+        return self.site in FABRICATED
+
+    @property
+    def structure(self) -> tuple[object, ...]:
+        """All but the values of the constants and probabilities: what must agree to be stacked."""
+        draws = tuple((n, d.law, d.per) for n, d in self.draws.items())
+        memory = tuple((n, m.start, m.update) for n, m in self.memory.items())
+        noise = tuple(self.noise.items())
+        return (self.name, self.site, self.becomes, tuple(self.constants), draws, noise, memory)
+
+    def uses(self, symbol: str) -> bool:
+        """Whether a symbol occurs."""
+        texts = [self.becomes, *(m.update for m in self.memory.values())]
+        return any(symbol in Expression(text).names for text in texts)
+
+
+class Substrate(Frozen):
+    """Effects in the order in which they act; none is ideal hardware."""
+
+    effects: Annotated[tuple[Effect, ...], Field(strict=False)] = ()
+
+    @model_validator(mode="after")
+    def _unique(self) -> Self:
+        names = [effect.name for effect in self.effects]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"effects need different names; {', '.join(twice)} occurs twice")
+        return self
+
+    @cached_property
+    def sites(self) -> frozenset[str]:
+        """Sites at which something happens."""
+        return frozenset(effect.site for effect in self.effects)
+
+    def require(self, available: Collection[str], who: str) -> None:
+        """Refuse, by name, an effect at a site that `who` does not have."""
+        for effect in self.effects:
+            if effect.site not in available and not effect.optional:
+                raise UnsupportedError(
+                    f"hardware {effect.name!r}: {who} has no site {effect.site!r} "
+                    f"({ABOUT[effect.site]}); leave it out, or mark a mismatch optional"
+                )
+
+    def only(self, available: Collection[str]) -> Substrate:
+        """Return the effects at these sites alone."""
+        return Substrate(effects=tuple(e for e in self.effects if e.site in available))
+
+    def at(self, site: Site) -> tuple[Effect, ...]:
+        """Return the effects of one site in order."""
+        return tuple(effect for effect in self.effects if effect.site == site)
+
+
+def stacked(
+    substrates: Sequence[Substrate],
+) -> tuple[Substrate, dict[tuple[str, str], list[float]]]:
+    """Join substrates that differ in constants alone: one structure, and lists of values.
+
+    Returns the first substrate, and for every (effect, constant) that differs its values.
+    """
+    first = substrates[0]
+    for other in substrates[1:]:
+        if [e.structure for e in other.effects] != [e.structure for e in first.effects]:
+            raise ConfigError(
+                "hardware: these substrates differ in more than numbers, so they cannot be "
+                "simulated side by side"
+            )
+    lists: dict[tuple[str, str], list[float]] = {}
+    for position, effect in enumerate(first.effects):
+        for name in effect.constants:
+            values = [s.effects[position].constants[name] for s in substrates]
+            if len(set(values)) > 1:
+                lists[effect.name, name] = values
+        for name, draw in effect.draws.items():
+            values = [s.effects[position].draws[name].probability for s in substrates]
+            if len(set(values)) > 1:
+                lists[effect.name, name] = values
+            assert draw.law == effect.draws[name].law
+    return first, lists

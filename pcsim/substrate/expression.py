@@ -1,0 +1,182 @@
+"""Elementwise expressions: one text that torch runs, Brian2 runs, and the documentation prints.
+
+The grammar is what both understand: + − * / **, comparisons inside int(…), and the functions of
+`FUNCTIONS`. `int(a > b)` is 1 where the comparison holds, else 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pcsim.errors import ConfigError
+
+Value = float | Tensor
+
+
+def _either(of_tensor: Callable[[Tensor], Tensor], of_number: Callable[[float], float]) -> Any:
+    """Return a function of a tensor or a number: constants are folded without tensors."""
+
+    def function(value: Value) -> Value:
+        return of_tensor(value) if isinstance(value, Tensor) else of_number(value)
+
+    return function
+
+
+def _clip(value: Value, low: Value, high: Value) -> Value:
+    if isinstance(value, Tensor):
+        if isinstance(low, Tensor) != isinstance(high, Tensor):
+            return torch.minimum(
+                torch.maximum(value, torch.as_tensor(low, dtype=value.dtype)),
+                torch.as_tensor(high, dtype=value.dtype),
+            )
+        return torch.clamp(value, low, high)  # type: ignore[arg-type]
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        like = low if isinstance(low, Tensor) else high
+        assert isinstance(like, Tensor)
+        return _clip(torch.full_like(like, value), low, high)
+    return min(max(value, low), high)
+
+
+def _indicator(condition: bool | Tensor) -> Value:
+    if not isinstance(condition, Tensor):
+        return float(condition)
+    return condition.to(torch.get_default_dtype())
+
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": _either(torch.exp, math.exp),
+    "log": _either(torch.log, math.log),
+    "sqrt": _either(torch.sqrt, math.sqrt),
+    "tanh": _either(torch.tanh, math.tanh),
+    "floor": _either(torch.floor, lambda v: float(math.floor(v))),
+    "ceil": _either(torch.ceil, lambda v: float(math.ceil(v))),
+    "abs": abs,
+    "sign": _either(torch.sign, lambda v: float((v > 0) - (v < 0))),
+    "clip": _clip,
+    "int": _indicator,
+}
+_ALLOWED = (
+    ast.Expression,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.Pow,
+    ast.USub,
+    ast.Call,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.Compare,
+    ast.Lt,
+    ast.LtE,
+    ast.Gt,
+    ast.GtE,
+)
+
+
+class Expression:
+    """A checked expression; `names` are the symbols it needs."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            self._tree = ast.parse(text, mode="eval")
+        except SyntaxError as error:
+            raise ConfigError(f"expression {text!r}: is not an expression ({error.msg})") from None
+        for node in ast.walk(self._tree):
+            if not isinstance(node, _ALLOWED):
+                raise ConfigError(
+                    f"expression {text!r}: {type(node).__name__} is not allowed; use + - * / **, "
+                    f"int(a > b), and {', '.join(FUNCTIONS)}"
+                )
+            if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
+                raise ConfigError(f"expression {text!r}: {node.value!r} is not a number")
+            if isinstance(node, ast.Call) and not (
+                isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
+            ):
+                raise ConfigError(
+                    f"expression {text!r}: unknown function; known are {', '.join(FUNCTIONS)}"
+                )
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Symbols without the functions."""
+        return frozenset(_names(self._tree.body))
+
+    def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
+        """Return a function of the other symbols; what depends on `fixed` alone is computed now."""
+        hoist = _Hoist(fixed)
+        body = ast.fix_missing_locations(ast.Expression(hoist.visit(_copy(self._tree.body))))
+        code = compile(body, f"<{self.text}>", "eval")
+        scope = FUNCTIONS | dict(fixed) | hoist.values
+
+        def evaluate(symbols: Mapping[str, Value]) -> Value:
+            return eval(code, {"__builtins__": {}}, {**scope, **symbols})  # type: ignore[no-any-return]
+
+        return evaluate
+
+    def renamed(self, names: Mapping[str, str]) -> str:
+        """Return the text with symbols replaced by other text, in brackets where needed."""
+        tree = _Rename(names).visit(_copy(self._tree.body))
+        return ast.unparse(tree)
+
+
+def _copy(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
+
+
+def _names(node: ast.AST) -> set[str]:
+    called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
+
+
+class _Hoist(ast.NodeTransformer):
+    """Replace every largest part that needs only fixed symbols by its value."""
+
+    def __init__(self, fixed: Mapping[str, Value]) -> None:
+        self.fixed = fixed
+        self.values: dict[str, Value] = {}
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call):
+            if _names(node) <= set(self.fixed):
+                return self._hoisted(node)
+            if isinstance(node, ast.Call):
+                node.args = [self.visit(arg) for arg in node.args]
+                return node
+        return self.generic_visit(node)
+
+    def _hoisted(self, node: ast.expr) -> ast.Name:
+        name = f"_fixed{len(self.values)}"
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<fixed>", "eval")
+        scope = FUNCTIONS | dict(self.fixed)
+        self.values[name] = eval(code, {"__builtins__": {}}, scope)
+        return ast.Name(name, ast.Load())
+
+
+class _Rename(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        node.args = [self.visit(arg) for arg in node.args]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        text = self.names.get(node.id)
+        return node if text is None else ast.parse(text, mode="eval").body
+
+
+def unknown(text: str, known: Collection[str]) -> list[str]:
+    """Return the symbols of an expression that are not known, in order."""
+    return sorted(Expression(text).names - set(known))
