@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
 from pcsim.maps import NONLINEARITIES, Dense, Embedding, Map, Prior
+from pcsim.spreading import first_steps
 
 Mode = Literal["supervised", "generative", "associative", "free"]
 Hold = Literal["clamped", "free", "masked", "transparent"]
@@ -239,23 +240,8 @@ class Network:
 
     @cached_property
     def _spread(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Follow errors towards the parents and moved values towards the children, to the end."""
-        never = len(self.nodes) + 1
-        others = [never] * (len(self.nodes) - 1)
-        reach, stirred = [0, *others], [1, *others]
-        before: list[int] = []
-        while before != reach + stirred:
-            before = reach + stirred
-            for index, node in enumerate(self.nodes):
-                pulled = min((reach[c] for c in self.children[index]), default=never)
-                parents = min((stirred[p] for p in node.parents), default=never)
-                if node.transparent:
-                    reach[index] = pulled
-                    stirred[index] = min(parents, pulled + 1)  # its weights may have learnt
-                elif index:
-                    stirred[index] = 1 + min(pulled, reach[index])  # drawn by others, or by itself
-                    reach[index] = min(stirred[index], parents)
-        return tuple(reach), tuple(stirred)
+        transparent = [node.transparent for node in self.nodes]
+        return first_steps(transparent, [node.parents for node in self.nodes], self.children)
 
     def detour(self, parent: int, child: int) -> int:
         """How many value nodes a longer path from `parent` to the datum has than via `child`."""
