@@ -12,8 +12,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments import speed_continuous, speed_discrete, speed_layers
+from experiments import speed_brian, speed_continuous, speed_discrete, speed_layers
 from pcsim import store
+from pcsim.errors import UnsupportedError
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
 
@@ -21,6 +22,10 @@ from pcsim.store import Result, Variable
 def main(out: Path) -> None:
     """Measure, print, store."""
     rows = speed_discrete.measure() + speed_continuous.measure() + speed_layers.measure()
+    try:
+        rows += speed_brian.measure()
+    except UnsupportedError as reason:  # no Brian2, or no compiler
+        Console().print(f"without Brian2's rows: {reason}", markup=False)
     table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
     for column in ("case", "contestant", "ms", "ratio"):
         table.add_column(column, justify="left" if column in ("case", "contestant") else "right")

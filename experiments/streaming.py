@@ -98,6 +98,7 @@ def digits_accuracy(regime: Regime, t_pres: float, **size: int) -> Floats:
         run = ChipRun(settings)
     else:
         run = StreamRun(settings)
+        assert isinstance(run.engine, Continuous)
         run.presenter = Presenter(run.engine, regime, t_pres, TAU_X)
     run.run()
     return np.asarray(run.accuracy_rows[-1][1], dtype=float)

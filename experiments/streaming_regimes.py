@@ -8,7 +8,7 @@ and label together, and a plasticity gate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any
@@ -145,7 +145,8 @@ class StreamRun(ChipRun):
 
     presenter: Presenter | None = None
 
-    def present(self, clamps: Clamps) -> None:
-        """Show one batch."""
+    def present(self, clamps: Clamps) -> Iterator[None]:
+        """Show one batch; the presenter takes all steps itself."""
         assert self.presenter is not None
         self.presenter.present(clamps)
+        yield from ()

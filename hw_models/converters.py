@@ -87,13 +87,14 @@ class SendOnDelta(Piece):
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the held value, renewed where |s − held| ≥ δ."""
+        sends = "int(abs(s - held) >= delta)"
         return (
             Effect(
                 name=name,
                 site=self.where,
                 becomes="held",
                 constants={"delta": self.delta},
-                memory={"held": Memory(update="held + int(abs(s - held) >= delta)*(s - held)")},
+                memory={"held": Memory(update=f"held*(1 - {sends}) + s*{sends}")},
                 about="send-on-delta events",
             ),
         )

@@ -8,6 +8,8 @@ itself. Each replica stops on its own: its rates become zero, the others go on.
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import torch
 
@@ -15,7 +17,7 @@ from pcsim.backends.discrete import Discrete
 from pcsim.config import Config, Convergence
 from pcsim.errors import ConfigError
 from pcsim.kernels.optim import Rate
-from pcsim.results import attributes
+from pcsim.results import attributes, final_state
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
 from pcsim.training import Training
@@ -97,4 +99,14 @@ class Automatic:
             for name in ("train", "test"):
                 accuracy = self.training.accuracy(getattr(self.training.task, name))
                 variables[f"{name}_accuracy"] = Variable(dims, unfold(accuracy))
-        return Result(variables, replicas.coords, attributes(self.config))
+            variables["accuracy"] = variables["test_accuracy"]
+        task = self.training.task
+        variables |= final_state(
+            self.config, task, self.training.readout, self.training.params, replicas
+        )
+        attrs = attributes(
+            self.config,
+            train_samples=len(task.train.x),
+            data_origin=json.dumps(dict(task.origin)),
+        )
+        return Result(variables, replicas.coords, attrs)

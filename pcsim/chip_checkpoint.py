@@ -46,12 +46,11 @@ class ChipCheckpoint:
         """Write everything atomically."""
         assert self.path
         run = self.run
-        flow = run.engine.flow
-        flow.settle_weights()
         arrays: dict[str, np.ndarray] = {
-            f"weights.{k}": w.detach().cpu().numpy() for k, w in enumerate(flow.weights)
+            f"weights.{k}": w.detach().cpu().numpy() for k, w in enumerate(run.engine.weights())
         }
-        arrays |= {f"state.{n}": s.detach().cpu().numpy() for n, s in flow.moving().items()}
+        moving = run.engine.flow.moving()
+        arrays |= {f"state.{n}": s.detach().cpu().numpy() for n, s in moving.items()}
         arrays |= {f"rows.{n}": np.stack(rows) for n, rows in run.recorder.rows.items()}
         arrays["noise"] = run.noise.generator.get_state().numpy()
         if run.hardware:
@@ -79,11 +78,11 @@ class ChipCheckpoint:
         if not self.path or not self.path.exists():
             return 0, 0
         saved, run = load_own(self.path, self.run.config), self.run
-        for k, weights in enumerate(run.engine.flow.weights):
-            weights.copy_(torch.as_tensor(saved[f"weights.{k}"]))
+        count = len(run.engine.weights())
+        weights = [torch.as_tensor(saved[f"weights.{k}"]) for k in range(count)]
+        run.engine.restore(weights, int(saved.attrs["steps"]))
         run.noise.generator.set_state(torch.as_tensor(saved["noise"]))
         run.engine.diverged_at.copy_(torch.as_tensor(saved["diverged_at"]))
-        run.engine.steps = int(saved.attrs["steps"])
         device = run.params.flat.device
         if "label" in saved.variables:
             run.label = torch.as_tensor(saved["label"]).to(device)
@@ -102,7 +101,6 @@ class ChipCheckpoint:
 
     def restore_states(self) -> None:
         """Put the saved states back, once the data of the last presentation is clamped again."""
-        for name, state in self.run.engine.flow.moving().items():
-            state.copy_(self._states[name])
+        self.run.engine.set_states(self._states)
         if self.run.hardware:
             self.run.hardware.restore(self._on_chip)

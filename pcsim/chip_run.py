@@ -1,13 +1,15 @@
 """A run in continuous time: chips see a stream of presentations, and everything flows.
 
-The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and τ_w = dt/α, both
-are the same arithmetic.
+The stream is a program that yields once per time step; the engine (torch or Brian2) takes the
+steps. The same configuration describes a discrete run: with Euler steps, dt = γ τ_x and
+τ_w = dt/α, both are the same arithmetic.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 from math import exp
 from pathlib import Path
 
@@ -15,9 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim.backends.continuous import Continuous
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.config import Config
+from pcsim.convergence_window import ConvergenceWindow
+from pcsim.engines import engine_for
 from pcsim.hardware import make_chips
 from pcsim.kernels.parameters import initial_parameters, initial_states
 from pcsim.readout import Readout
@@ -49,24 +52,22 @@ class ChipRun:
         self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
-        self.noise = Seeded(config.solver.noise_seed, device)
+        self.noise = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
         if self.hardware:
             self.hardware.noise = self.noise
         tau_x, tau_w = self._per_chip_times(dtype, device)
-        self.engine = Continuous(
+        self.engine = engine_for(
+            config,
             self.network,
             self.params,
-            self.timing.circuit,
-            dt=self.timing.dt,
-            solver_name=config.solver.name,
-            mode=config.data.mode,
+            self.timing,
             seeds=self.chips.each_seed,
+            samples=self.samples,
             scale=self.scale,
             tau_x=tau_x,
             tau_w=tau_w,
             draw=self._normal,
-            fast=config.schedule.fast,
             chips=self.hardware,
         )
         attenuation = self.engine.flow.attenuation
@@ -98,8 +99,12 @@ class ChipRun:
         """Time steps of the whole run (an automatic one may stop earlier)."""
         if self.config.run.automatic:
             return self.config.convergence.max_steps
-        presentations = len(self.task.train.x) // self.samples * self.config.learning.epochs
-        return presentations * self._period
+        return self._presentations * self.config.learning.epochs * self._period
+
+    @property
+    def _presentations(self) -> int:
+        """Presentations of one epoch."""
+        return len(self.task.train.x) // self.samples
 
     @property
     def _period(self) -> int:
@@ -159,35 +164,40 @@ class ChipRun:
         for epoch in range(first, self.config.learning.epochs):
             if not skip:
                 self._reseed(epoch)
-            batches = self.task.batches(self.chips, epoch, self.config.learning.batch)
-            for index, clamps in enumerate(batches):
-                if index == skip - 1:
-                    # The last presentation before the interruption, with its states put back.
-                    self.engine.load(self._smoothed(clamps), steps=self.timing.present)
-                    checkpoint.restore_states()
-                elif index >= skip:
-                    self.present(clamps)
-                    checkpoint.maybe_save(epoch, index + 1)
+            left = self._presentations - skip
+            self.engine.drive(self._epoch(checkpoint, epoch, skip), left * self._period)
             skip = 0
             self.engine.mark_diverged()
             self.keep_accuracy()
 
+    def _epoch(self, checkpoint: ChipCheckpoint, epoch: int, skip: int) -> Iterator[None]:
+        """Present one epoch, a `yield` for every time step, after `skip` that are done."""
+        batches = self.task.batches(self.chips, epoch, self.config.learning.batch)
+        for index, clamps in enumerate(batches):
+            if index == skip - 1:
+                # The last presentation before the interruption, with its states put back.
+                self.engine.load(self._smoothed(clamps), steps=self.timing.present)
+                checkpoint.restore_states()
+            elif index >= skip:
+                yield from self.present(clamps)
+                checkpoint.maybe_save(epoch, index + 1)
+
     def _reseed(self, epoch: int) -> None:
         self.noise.reseed(epoch)
 
-    def present(self, clamps: Clamps) -> None:
+    def present(self, clamps: Clamps) -> Iterator[None]:
         """Show one batch: switch, settle without label if asked to, then with it."""
         engine, timing = self.engine, self.timing
         first = engine.steps == 0
         if timing.settle and self.config.data.mode == "supervised":
             engine.load([None, *clamps[1:]], steps=timing.settle)
             self._initialise(first)
-            self._advance(timing.settle)
+            yield from self._advance(timing.settle)
             engine.load(self._smoothed(clamps), steps=timing.present)
         else:
             engine.load(self._smoothed(clamps), steps=timing.present)
             self._initialise(first)
-        self._advance(timing.present, target=clamps[0])
+        yield from self._advance(timing.present, target=clamps[0])
 
     def _initialise(self, first: bool) -> None:
         init = self.config.schedule.init
@@ -195,17 +205,20 @@ class ChipRun:
             self._draw_tops()
             self.engine.feedforward()
         elif init == "zero":
-            for state in self.engine.flow.moving().values():
-                state.zero_()
+            self.engine.zero_states()
 
     def _draw_tops(self) -> None:
         """A free top has no prediction to start from: it is drawn, as in the discrete backend."""
-        moving, presentation = self.engine.flow.moving(), self.engine.steps // self._period
+        presentation, holds = (
+            self.engine.steps // self._period,
+            self.network.holds(self.config.data.mode),
+        )
         for root in self.network.roots:
-            if (state := moving.get(f"x{root}")) is not None:
+            if holds[root] == "free":
                 seeds, sd = self.chips.each_seed, self.config.schedule.init_sd
-                drawn = initial_states(seeds, presentation, root, sd, state.shape[1:])
-                state.copy_(torch.as_tensor(drawn))
+                shape = (self.samples, self.network.nodes[root].units)
+                drawn = initial_states(seeds, presentation, root, sd, shape)
+                self.engine.set_states({f"x{root}": torch.as_tensor(drawn)})
 
     def _smoothed(self, clamps: Clamps) -> Clamps:
         """Return the clamps with a label that will follow the target with tau_label."""
@@ -216,15 +229,17 @@ class ChipRun:
             self.label = torch.zeros_like(target)
         return [self.label, *clamps[1:]]
 
-    def _advance(self, steps: int, target: Tensor | None = None) -> None:
+    def _advance(self, steps: int, target: Tensor | None = None) -> Iterator[None]:
+        """Record around every step; between steps, let the label follow its target."""
         engine, recorder = self.engine, self.recorder
         tau = self.config.stream.tau_label
         follow = 1 - exp(-engine.dt / tau) if tau else 0.0
         for _ in range(steps):
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
+                engine.clamp_moved(0, self.label)
             recorder.before_step()
-            engine.advance(1)
+            yield
             if recorder.after_step() and self._report:
                 self._report(self._status())
 
@@ -237,27 +252,24 @@ class ChipRun:
 
     def _automatic(self) -> None:
         """Full batch, nothing switched, until every chip has converged or diverged."""
-        criterion, engine = self.config.convergence, self.engine
         self._reseed(0)
+        self.engine.drive(self._until_converged(), self.config.convergence.max_steps)
+        self.recorder.finish()
+        self.keep_accuracy()
+
+    def _until_converged(self) -> Iterator[None]:
+        criterion, engine = self.config.convergence, self.engine
         engine.load(next(self.task.batches(self.chips, 0, 0)))
         self._initialise(first=True)
-        window: list[np.ndarray] = []
-        start: np.ndarray | None = None
+        window = ConvergenceWindow(criterion)
         while engine.steps < criterion.max_steps:
-            self._advance(1)
+            yield from self._advance(1)
             energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
-            window.append(energy)
-            start = energy if start is None else start
-            if len(window) > criterion.window:
-                before = window.pop(0)
-                with np.errstate(invalid="ignore"):  # ∞ − ∞ in a chip that has diverged
-                    moving = np.abs(before - energy) >= criterion.rtol * np.abs(before)
-                moving &= np.abs(energy) > criterion.atol * np.abs(start)
+            moving = window.moving(energy)
+            if moving is not None:
                 self._settled = ~moving
                 if not (moving & ~engine.mark_diverged().numpy()).any():
                     break
-        self.recorder.finish()
-        self.keep_accuracy()
 
     def keep_accuracy(self) -> None:
         """Record the test accuracy of a feed-forward read-out."""

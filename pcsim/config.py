@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from pcsim.architectures.choice import NetworkConfig
+from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError
 from pcsim.explain import explain
@@ -99,7 +100,7 @@ class DataConfig(Frozen):
 class RunConfig(Frozen):
     """Where and how often."""
 
-    backend: Literal["discrete", "continuous"] = "discrete"
+    backend: Literal["discrete", "continuous", "brian"] = "discrete"
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
@@ -129,7 +130,7 @@ class Grid(Frozen):
     alpha: Annotated[tuple[Positive, ...], AsList] = ()
     weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
     gamma: Annotated[tuple[Positive, ...], AsList] = ()
-    hardware: Mapping[str, Annotated[tuple[float, ...], AsList]] = {}
+    hardware: Mapping[str, Annotated[tuple[int | float, ...], AsList]] = {}
     """Numbers of the hardware by "piece.field", such as "weights.bits" = [4, 6, 8]."""
 
 
@@ -148,6 +149,7 @@ class Config(Frozen):
     stream: Stream = Stream()
     record: Record = Record()
     hardware: HardwareConfig = HardwareConfig()
+    brian: BrianSettings = BrianSettings()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -195,36 +197,49 @@ def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
     """Read a TOML file; `overrides` are dotted names with TOML (or bare string) values."""
+    data = read(path)
+    if "sweep" in data:
+        raise ConfigError(f"{path}: has a [sweep] section; run it with `pcsim sweep`")
+    for name, text in (overrides or {}).items():
+        change(data, name, text)
+    return parse(data, str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file, not validated yet."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from None
-    for name, text in (overrides or {}).items():
-        _set(data, name, text)
-    return parse(data, str(path))
 
 
-def _set(data: dict[str, Any], name: str, text: str) -> None:
+def change(data: dict[str, Any], name: str, text: str) -> None:
+    """Set a field by its dotted name, as `--set` does."""
     *parents, last = name.split(".")
     for parent in parents:
         data = data.setdefault(parent, {})
         if not isinstance(data, dict):
             raise ConfigError(f"--set {name}: {parent!r} is a value, not a section")
+    data[last] = value_of(text)
+
+
+def value_of(text: str) -> Any:
+    """Return what a text means in TOML; a bare word is a string."""
     try:
-        data[last] = tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        data[last] = text  # a bare word is a string
+        return text
 
 
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, str], source: str) -> Config:
     """Return a configuration from data in memory, with `--set` style changes."""
     copied = json.loads(json.dumps(data))
     for name, text in changes.items():
-        _set(copied, name, text)
+        change(copied, name, text)
     return parse(copied, source)
 
 

@@ -89,7 +89,7 @@ def make_chips(
         replicas.chip_of,
         seed=hardware.seed,
         dt=dt,
-        noise=Seeded(config.solver.noise_seed, device),
+        noise=Seeded(config.solver.noise_seed, device, replicas.grid_cells),
         lists={key: [values[row] for row in rows] for key, values in lists.items()},
         dtype=dtype,
         device=device,

@@ -27,6 +27,16 @@ def accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     return np.asarray(_correct(s, y).mean(axis=-1), dtype=np.float64)
 
 
+def predictions(scores: npt.ArrayLike) -> npt.NDArray[np.int16]:
+    """Return argmax_c of scores (…, N, C), or −1 where the largest score is not finite."""
+    s = np.asarray(scores)
+    if s.dtype.kind not in "biuf" or s.ndim < 2 or 0 in s.shape:
+        raise ConfigError(
+            f"predictions.scores: must be real numbers of shape (…, N, C), got {s.dtype} {s.shape}"
+        )
+    return np.where(np.isfinite(s.max(axis=-1)), s.argmax(axis=-1), -1).astype(np.int16)
+
+
 def confidence_and_correct(
     scores: npt.ArrayLike,
     labels: npt.ArrayLike,

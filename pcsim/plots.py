@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import matplotlib
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcsim.store import Result
@@ -124,6 +125,18 @@ def _over_chips(values: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
         warnings.simplefilter("ignore", RuntimeWarning)
         quantiles = np.nanquantile(np.where(np.isfinite(values), values, np.nan), QUANTILES, axis=0)
     return np.asarray(quantiles)
+
+
+def log_energy(axes: Axes) -> None:
+    """Make the vertical axis logarithmic if what is drawn is positive and spans a factor of 2.5."""
+    drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]
+    values = np.concatenate([line[np.isfinite(line)] for line in drawn] or [np.empty(0)])
+    if len(values) and values.max() > 2.5 * values.min() > 0:
+        axes.set_yscale("log")
+        if values.max() < 300 * values.min():  # few powers of ten to read off: 1, 2 and 5 too
+            axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+        axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def save(figure: Figure, path: Path) -> Path:

@@ -6,12 +6,13 @@ import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 UNKNOWN = "unknown"
 _REQUIRED = ("pcsim", "numpy", "torch", "scipy", "h5py")
-_OPTIONAL = ("brian2",)
+_OPTIONAL = ("brian2", "distributed")
 _GIT_SECONDS = 10.0
 # Inside a git hook these variables point at the hook's repository instead of ours.
 _GIT_REDIRECTS = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"})
@@ -29,7 +30,7 @@ def provenance() -> dict[str, str]:
     versions["python"] = platform.python_version()
     return {
         **{f"version_{name}": version for name, version in versions.items()},
-        "commit": _commit(Path(__file__).resolve()),
+        "commit": _own_commit(),
         "command_line": _command_line(),
         "time_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "platform": platform.platform(),
@@ -37,12 +38,19 @@ def provenance() -> dict[str, str]:
     }
 
 
+@cache
 def _version(package: str) -> str:
     # Metadata only: importing torch or brian2 just to ask their version would take seconds.
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return UNKNOWN
+
+
+@cache
+def _own_commit() -> str:
+    """Return the commit of what this process runs: asked once, when the source was just loaded."""
+    return _commit(Path(__file__).resolve())
 
 
 def _commit(source: Path) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pcsim.backends.continuous import Continuous
+from pcsim.engine import Engine
 from pcsim.store import StreamVariable, StreamWriter, Variable
 from pcsim.stream import Record
 
@@ -21,9 +21,9 @@ Array = npt.NDArray[Any]
 
 
 class Recorder:
-    """Keeps energy, error size, weight change and alignment of a `Continuous` every few steps."""
+    """Keeps energy, error size, weight change and alignment of a population every few steps."""
 
-    def __init__(self, engine: Continuous, spec: Record, every: int) -> None:
+    def __init__(self, engine: Engine, spec: Record, every: int) -> None:
         self.engine, self.spec, self.every = engine, spec, max(1, every)
         self.rows: dict[str, list[Array]] = {}
         self.start = engine.flow.theta().flat.clone()

@@ -68,6 +68,11 @@ class Replicas:
             cells=tuple(cells),
         )
 
+    @property
+    def grid_cells(self) -> int:
+        """Number of combinations of grid values."""
+        return len(self) // (len(self.seeds) * max(1, self.chips))
+
     def __len__(self) -> int:
         return len(self.seed_of)
 

@@ -13,6 +13,10 @@ from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
     from pcsim.chip_run import ChipRun
+    from pcsim.kernels.parameters import Parameters
+    from pcsim.readout import Readout
+    from pcsim.replicas import Replicas
+    from pcsim.task import Task
     from pcsim.training import Training
 
 DESCRIPTIONS = {
@@ -45,18 +49,33 @@ def training_result(training: Training) -> Result:
         chosen = np.take_along_axis(np.stack(progress.history["test_accuracy"]), best[None], 0)[0]
         about = {"long_name": "test accuracy at the epoch of best validation accuracy (else last)"}
         variables["accuracy"] = Variable(replicas.dims, replicas.unfold(chosen), about)
-    weights = training.params.flat.detach().cpu().numpy()
-    about = {"long_name": "all weights and biases, node by node from the datum to the top"}
-    variables["parameters"] = Variable(
-        (*replicas.dims, "parameter"), replicas.unfold(weights), about
+    variables |= final_state(
+        training.config, training.task, training.readout, training.params, replicas
     )
     coords: dict[str, Any] = replicas.coords | {"epoch": np.arange(1, progress.epoch + 1)}
     attrs = attributes(
         training.config,
         train_seconds=progress.seconds,
+        train_samples=len(training.task.train.x),
         data_origin=json.dumps(dict(training.task.origin)),
     )
     return Result(variables, coords, attrs)
+
+
+def final_state(
+    config: Config, task: Task, readout: Readout, params: Parameters, replicas: Replicas
+) -> dict[str, Variable]:
+    """Return the weights at the end, and what they predict for the test samples."""
+    about: dict[str, Attr] = {
+        "long_name": "all weights and biases, node by node from the datum to the top"
+    }
+    values = replicas.unfold(params.flat.detach().cpu().numpy())
+    found = {"parameters": Variable((*replicas.dims, "parameter"), values, about)}
+    if config.record.predictions and config.data.mode == "supervised":
+        about = {"long_name": "class predicted for each test sample at the end, -1: none"}
+        values = replicas.unfold(task.predictions(readout, params))
+        found["predictions"] = Variable((*replicas.dims, "test_sample"), values, about)
+    return found
 
 
 def best_epoch(history: dict[str, list[np.ndarray]]) -> np.ndarray:
@@ -80,14 +99,14 @@ def chip_result(run: ChipRun) -> Result:
         coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
     for name, value in run.verdict().columns().items():
         variables[f"verdict.{name}"] = Variable(dims, unfold(value))
-    weights = run.engine.flow.theta().flat.detach().cpu().numpy()
-    variables["parameters"] = Variable((*dims, "parameter"), unfold(weights))
+    variables |= final_state(run.config, run.task, run.readout, run.engine.flow.theta(), run.chips)
     attrs = attributes(
         run.config,
         train_seconds=run.seconds,
         simulated_seconds=run.engine.time,
         time_step=run.timing.dt,
         tau_w=run.timing.circuit.weight_time,
+        train_samples=len(run.task.train.x),
         data_origin=json.dumps(dict(run.task.origin)),
     )
     units: dict[str, dict[str, Attr]] = {

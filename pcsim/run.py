@@ -36,7 +36,7 @@ def run(
     """
     if out:
         check_target(out, overwrite)
-    if config.run.backend == "continuous":
+    if config.run.backend in ("continuous", "brian"):
         result = _run_chips(config, out, report)
     elif config.run.automatic:
         result = _run_automatic(config, report)

@@ -89,8 +89,11 @@ class Linearisation:
         """Return λ_max(γ A Aᵀ + α K) (chip,) by power iteration (the matrix is symmetric ⪰ 0)."""
         gamma, alpha = (r.view(-1, 1, 1) if isinstance(r, Tensor) else r for r in (gamma, alpha))
         generator = torch.Generator().manual_seed(0)
+        # One start for all chips: what is found of a chip does not depend on who else is there.
         u = [
-            torch.randn(w.shape[0], s.shape[1], w.shape[1], dtype=w.dtype, generator=generator)
+            torch.randn(1, s.shape[1], w.shape[1], dtype=w.dtype, generator=generator).expand(
+                len(w), -1, -1
+            )
             for w, s in zip(self.w, self.slopes, strict=True)
         ]
         size = torch.ones(len(u[0]), dtype=u[0].dtype)

@@ -47,3 +47,5 @@ class Record(Frozen):
     """Trajectories: the first units of each layer that are kept."""
     chips: Annotated[int, Field(ge=1)] = 2
     """Trajectories: the first chips that are kept."""
+    predictions: bool = True
+    """Keep the class that each replica predicts for every test sample at the end."""

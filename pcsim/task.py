@@ -124,6 +124,10 @@ class Task:
         scores = readout.scores(params, split.x).cpu().numpy()
         return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
 
+    def predictions(self, readout: Readout, params: Parameters) -> np.ndarray:
+        """Return the class (replica, test sample) that the same read-out gives; −1 is none."""
+        return metrics.predictions(readout.scores(params, self.test.x).cpu().numpy())
+
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:
         """Go through one epoch; the order belongs to (seed, epoch), whoever else trains along."""
         samples = len(self.train.x)

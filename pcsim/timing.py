@@ -23,19 +23,18 @@ class Timing:
     def of(cls, config: Config) -> Timing:
         """Fill in what follows from the discrete settings: dt = γτ_x, τ_w = dt/α, T steps."""
         circuit, learning, schedule = config.circuit, config.learning, config.schedule
+        where = f"run.backend {_backend(config)}"
         if schedule.rule != "ipc":
             raise UnsupportedError(
-                f"run.backend continuous: schedule.rule {schedule.rule!r} needs a control signal; "
-                f"only 'ipc' flows"
+                f"{where}: schedule.rule {schedule.rule!r} needs a control signal; only 'ipc' flows"
             )
         if learning.optimizer != "sgd":
             raise UnsupportedError(
-                f"run.backend continuous: learning.optimizer {learning.optimizer!r} is no gradient "
-                f"flow; use 'sgd'"
+                f"{where}: learning.optimizer {learning.optimizer!r} is no gradient flow; use 'sgd'"
             )
         if schedule.init == "normal" or schedule.discount < 1 or learning.anneal != "none":
             raise UnsupportedError(
-                "run.backend continuous: schedule.init 'normal', schedule.discount and "
+                f"{where}: schedule.init 'normal', schedule.discount and "
                 "learning.anneal belong to the discrete backend"
             )
         dt = config.solver.dt or schedule.gamma * circuit.tau_x
@@ -60,6 +59,11 @@ class Timing:
         return cls(resolved, dt, present, settle)
 
 
+def _backend(config: Config) -> str:
+    """Return the name of the backend in continuous time: both ask for the same."""
+    return "brian" if config.run.backend == "brian" else "continuous"
+
+
 def _decay(config: Config) -> float:
     circuit, learning, listed = config.circuit, config.learning, config.grid.weight_decay
     if len(listed) > 1:
@@ -72,5 +76,7 @@ def _decay(config: Config) -> float:
         )
     decay = circuit.weight_decay or given
     if decay and learning.decay_bias:
-        raise UnsupportedError("run.backend continuous: learning.decay_bias: biases do not decay")
+        raise UnsupportedError(
+            f"run.backend {_backend(config)}: learning.decay_bias: biases do not decay"
+        )
     return decay

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pcsim import checkpoint, config, store
-from pcsim.backends.brian.plan import refuse
+from pcsim.backends.brian.support import refuse
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, DataError, UnsupportedError

@@ -91,6 +91,14 @@ def test_brian_stays_in_its_backend():
     assert all(name.startswith("pcsim/backends/brian") for name in having("brian2"))
 
 
+def test_dask_stays_where_sweeps_are_distributed():
+    assert having("distributed") == {"pcsim/sweep/distribute.py"}
+    assert not having("dask")
+    for path in inside("pcsim"):
+        tree = ast.Module(list(at_load(parsed(path).body)), [])
+        assert not knows(imports(tree), "distributed"), "dask is loaded only when asked for"
+
+
 def test_no_pickle_and_no_torch_load():
     for module in ("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"):
         assert not having(module), module

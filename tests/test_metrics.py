@@ -249,3 +249,13 @@ def test_bins_out_of_range(bins):
 def test_mistakes_are_named(call, message):
     with pytest.raises(ConfigError, match=message):
         call()
+
+
+def test_predictions_agree_with_accuracy_and_mark_what_diverged() -> None:
+    scores = np.array([[[0.1, 0.9], [2.0, 1.0], [np.nan, 1.0]], [[np.inf, 0.0], [0, 0], [1, 2]]])
+    found = metrics.predictions(scores)
+    assert found.tolist() == [[1, 0, -1], [-1, 0, 1]]
+    labels = np.array([1, 0, 1])
+    np.testing.assert_array_equal((found == labels).mean(-1), metrics.accuracy(scores, labels))
+    with pytest.raises(ConfigError, match=r"predictions\.scores"):
+        metrics.predictions(np.zeros(3))

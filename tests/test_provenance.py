@@ -14,6 +14,16 @@ from pcsim import provenance as module
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable, load, save
 
+
+@pytest.fixture(autouse=True)
+def _ask_git_anew():
+    for remembered in (module._own_commit, module._version):
+        remembered.cache_clear()
+    yield
+    for remembered in (module._own_commit, module._version):
+        remembered.cache_clear()
+
+
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 

@@ -6,7 +6,7 @@ knows chips that have diverged, and it never resets anything unless it is told t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow, Tau
 from pcsim.continuous.sacramento import SacramentoFlow
 from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
+from pcsim.engine import beyond_limit
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
@@ -27,8 +28,6 @@ WARM_UP = 3
 """Ordinary steps before a CUDA graph is recorded."""
 LAGS = ("tau_err", "tau_apical", "tau_inter")
 """Time constants of parts that a circuit may have."""
-LIMIT = 1e6
-"""A state beyond this is called diverged, long before numbers overflow."""
 
 
 class Continuous:
@@ -163,6 +162,36 @@ class Continuous:
         """Set the free states to the feed-forward pass (a reset: something a chip must be told)."""
         self.flow.feedforward()
 
+    def clamp_moved(self, index: int, value: Tensor) -> None:
+        """Take note that a clamped tensor was changed in place: nothing to do, it is shared."""
+
+    def set_states(self, states: Mapping[str, Tensor]) -> None:
+        """Set states that move, by name."""
+        moving = self.flow.moving()
+        for name, value in states.items():
+            moving[name].copy_(value)
+
+    def zero_states(self) -> None:
+        """Set every state that moves to zero."""
+        for state in self.flow.moving().values():
+            state.zero_()
+
+    def weights(self) -> list[Tensor]:
+        """Return every array that learns, for a checkpoint."""
+        self.flow.settle_weights()
+        return self.flow.weights
+
+    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
+        """Take up weights of a checkpoint and the number of steps they have seen."""
+        for array, saved in zip(self.flow.weights, weights, strict=True):
+            array.copy_(saved)
+        self.steps = steps
+
+    def drive(self, program: Iterator[None], steps: int) -> None:
+        """Take one step whenever the program yields; it acts between the steps."""
+        for _ in program:
+            self.advance(1)
+
     def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
         """Integrate `steps` time steps; `watch` is called after each."""
         if self._graphs and steps > WARM_UP + 1 and watch is None:
@@ -193,10 +222,6 @@ class Continuous:
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
-        bad = torch.zeros(self.params.replicas, dtype=torch.bool, device=self.params.flat.device)
-        for state in self.flow.states().values():
-            bad |= ~(state.flatten(1).abs().amax(1) < LIMIT)
-        bad |= ~torch.isfinite(self.params.flat.sum(1))
-        found = bad.cpu()
+        found = beyond_limit(self.flow.states(), self.params.flat)
         self.diverged_at[found & self.diverged_at.isnan()] = self.time
         return ~self.diverged_at.isnan()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pcsim.cli import check, data, demo, equations, experiment, run
+from pcsim.cli import check, compare, data, demo, equations, experiment, report, run, sweep
 from pcsim.errors import InterruptedRunError, PcsimError
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app = typer.Typer(
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
 app.command("run")(run.run)
 app.command("check")(check.check)
+app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
+app.command("report")(report.report)
 app.command("experiment")(experiment.experiment)
 app.command("demo")(demo.demo)
 app.command("equations")(equations.equations)

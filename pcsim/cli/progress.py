@@ -14,15 +14,18 @@ console = Console()
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Report]:
-    """Show one bar over epochs, steps or simulated seconds, with the words of the status."""
+def progress(title: str, *, remaining: bool = True) -> Iterator[Report]:
+    """Show one bar over epochs, steps or simulated seconds, with the words of the status.
+
+    Without `remaining`, the words alone tell how long it will take.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.fields[count]}"),
         TextColumn("{task.fields[words]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        *([TimeRemainingColumn()] if remaining else []),
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(title, total=None, count="", words="")

@@ -36,7 +36,7 @@ def run(
     with progress(f"{settings.schedule.rule} on {settings.data.name}") as report:
         result = run_config(settings, target, overwrite=overwrite, report=report)
     console.print(summary(settings, result))
-    if settings.run.backend == "continuous":
+    if settings.run.backend != "discrete":
         title = f"{settings.circuit.kind} circuit on {settings.data.name}"
         console.print(f"figure in {chip_run(result, target.with_suffix('.png'), title)}")
     console.print(f"stored in {target}")
@@ -56,7 +56,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 def summary(config: Config, result: Result) -> Table:
     """Return the final numbers, one row per grid cell, mean ± sample SD over the seeds."""
-    if config.run.backend == "continuous":
+    if config.run.backend != "discrete":
         return verdict_from(result).table(f"verdict: {config.circuit.kind} on {config.data.name}")
     if config.run.automatic:
         return _automatic_summary(result)

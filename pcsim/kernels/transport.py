@@ -80,7 +80,8 @@ class Feedback:
         return self.kind == "kolen_pollack"
 
     def alignment(self) -> Tensor:
-        """Return cos∠(θ, B) (replica, map), 1 for a shared array."""
+        """Return cos∠(θ, B) (replica, map) at the present θ, 1 for a shared array."""
+        self.refresh()
         rows = []
         for index in self.nodes:
             w, b = self.params.of[index]["w"].flatten(1), self.of_node(index).flatten(1)

@@ -5,6 +5,7 @@ Only this package knows about HDF5. A `Result` holds arrays whose axes have name
 are too long to be kept in memory.
 """
 
+from pcsim.store.columns import is_result, read_columns
 from pcsim.store.hdf5 import FORMAT_VERSION, load, save
 from pcsim.store.model import Attr, Result, Variable
 from pcsim.store.stream import StreamVariable, StreamWriter
@@ -16,6 +17,8 @@ __all__ = [
     "StreamVariable",
     "StreamWriter",
     "Variable",
+    "is_result",
     "load",
+    "read_columns",
     "save",
 ]

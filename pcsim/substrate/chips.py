@@ -69,7 +69,7 @@ class Chips:
         """Return the same chips at the same time with noise of their own, for a look aside."""
         other = copy(self)
         other._made = []
-        other.noise = Seeded(self.seed, self.device)
+        other.noise = Seeded(self.seed, self.device, getattr(self.noise, "cells", 1))
         return other
 
     def state(self) -> dict[str, Tensor]:

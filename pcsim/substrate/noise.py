@@ -20,10 +20,14 @@ class Noise(Protocol):
 
 
 class Seeded:
-    """torch's generator on the device of the run, set from (seed, epoch) by `reseed`."""
+    """torch's generator on the device of the run, set from (seed, epoch) by `reseed`.
 
-    def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
-        self.seed = seed
+    A population may consist of several `cells` of equal size (the values of a grid, slowest along
+    the replica axis): all cells are given the same numbers, those that a cell alone would draw.
+    """
+
+    def __init__(self, seed: int, device: torch.device | str = "cpu", cells: int = 1) -> None:
+        self.seed, self.cells = seed, cells
         self.generator = torch.Generator(device)
         self.reseed(0)
 
@@ -35,7 +39,9 @@ class Seeded:
     def draw(self, key: str, law: Law, like: Tensor) -> Tensor:
         """Return fresh numbers in the shape of `like`."""
         make = torch.randn if law == "normal" else torch.rand
-        return make(like.shape, generator=self.generator, dtype=like.dtype, device=like.device)
+        shape = (like.shape[0] // self.cells, *like.shape[1:])
+        drawn = make(shape, generator=self.generator, dtype=like.dtype, device=like.device)
+        return drawn if self.cells == 1 else drawn.repeat(self.cells, *[1] * (like.ndim - 1))
 
 
 class Frozen:

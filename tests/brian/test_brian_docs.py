@@ -88,9 +88,21 @@ def test_equations_in_latex(printed):
 
 
 def test_a_refusal_is_one_sentence(printed):
-    code, out, error = printed("--set", "circuit.transport=sign")
+    code, out, error = printed("--set", "network.f=gelu")
     assert (code, out) == (2, "")
-    assert "circuit.transport 'sign'" in error
+    assert "network.f 'gelu'" in error
+
+
+def test_rings_and_steps_are_printed(printed):
+    """What acts within a layer is shown too, with its constants and what it does at each step."""
+    code, out, _ = printed("--set", "circuit.kind=algebraic", "--set", "circuit.delay_err=0.02")
+    assert code == 0
+    assert "pc_delay_err1: synapses from pc_layer1 to itself, a ring per unit" in out
+    assert "# delay_err = 0.02*second" in out
+    assert "# each step: held = err_now_pre*int(" in out
+    code, out, _ = printed("--set", "circuit.sigma_x=0.3", "--latex")
+    assert code == 0
+    assert "% sigma_x = 0.3*second**-0.5" in out
 
 
 def test_algebraic_text_reads_like_the_equations():

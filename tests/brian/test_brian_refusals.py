@@ -5,10 +5,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 import trajectories as tr
+from brian2 import StateMonitor
 
-from pcsim.backends.brian import BrianBackend, Plan
-from pcsim.backends.brian.plan import refuse
-from pcsim.circuit import Circuit, Conductances
+from pcsim.backends.brian import BrianBackend, Plan, build
+from pcsim.backends.brian.support import refuse
+from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.maps import Dense
@@ -25,44 +26,16 @@ def backend(network=NETWORK, mode="supervised", chips=1, circuit=None, **options
 
 
 @pytest.mark.parametrize(
-    ("circuit", "name", "reason"),
-    [
-        (
-            {"kind": "sacramento", "conductances": Conductances(g_som=0.5)},
-            "circuit.kind 'sacramento'",
-            "not written here",
-        ),
-        ({"transport": "sign"}, "circuit.transport 'sign'", "norm of a whole array"),
-        ({"delay_err": 0.1}, "circuit.delay_err", "only spikes have delays"),
-        ({"delay_fb": 0.1}, "circuit.delay_fb", "only spikes have delays"),
-        ({"look_soma": 0.1}, "circuit.look_soma", "second state"),
-        ({"sigma_x": 0.1}, "circuit.sigma_x", "noise of its own"),
-    ],
-    ids=str,
-)
-def test_circuits(circuit, name, reason):
-    with pytest.raises(UnsupportedError, match=reason) as error:
-        backend(circuit=Circuit(tau_w=1.0, **circuit))
-    assert str(error.value).startswith(f"backend brian: {name}")
-
-
-@pytest.mark.parametrize(
     ("network", "name", "reason"),
     [
         (
-            Network.mlp([3, 4, 2], output=Categorical()),
-            "network node 0: energy categorical",
-            "softmax",
+            Network.mlp([3, 4, 2], hidden=Categorical()),
+            "network node 1: energy categorical",
+            "softmax rate",
         ),
-        (
-            Network.mlp([3, 4, 2], hidden=Gaussian(learned=True)),
-            "network node 1: energy.learned",
-            "no equation",
-        ),
-        (Network.mlp([3, 4, 2], convention="post"), "network.convention 'post'", "potentials"),
         (Network.mlp([3, 4, 2], "gelu"), "network.f 'gelu'", "no elementwise"),
     ],
-    ids=["categorical", "learned variance", "post", "gelu"],
+    ids=["categorical hidden layer", "gelu"],
 )
 def test_networks(network, name, reason):
     with pytest.raises(UnsupportedError, match=reason) as error:
@@ -94,10 +67,40 @@ def test_dendritic_layers():
         chip.load(data)
 
 
+@pytest.mark.parametrize("name", ["delay_err", "delay_fb"])
+def test_a_delay_is_a_whole_number_of_steps(name):
+    with pytest.raises(ConfigError, match=rf"circuit.{name}.*whole number.*nearest is 0.2 s"):
+        backend(circuit=Circuit(tau_w=1.0, **{name: 0.25}))
+
+
+def test_names_of_others():
+    """Two objects of one name: told with both, before Brian2 stops somewhere inside."""
+    chip = backend()
+    chip.load(tr.clamps(NETWORK, "supervised", 1))
+    mine = StateMonitor(chip.parts.layers[1], "x", record=True, name="pcsim_layer1")
+    chip.net.add(mine)
+    sentence = r"name 'pcsim_layer1': your StateMonitor and pcsim's NeuronGroup .*another `name`"
+    with pytest.raises(ConfigError, match=sentence):
+        chip.advance(1)
+    chip.net.remove(mine)
+    chip.advance(1)
+
+    parts = build(NETWORK, Circuit(tau_w=1.0), tr.parameters(NETWORK, 1))
+    twin = build(NETWORK, Circuit(tau_w=1.0), tr.parameters(NETWORK, 1))
+    with pytest.raises(ConfigError, match=r"name 'pc_.*your NeuronGroup|name 'pc_.*StateUpdater"):
+        parts.network(*twin.objects)
+    other = build(NETWORK, Circuit(tau_w=1.0), tr.parameters(NETWORK, 1), name="other")
+    assert len(parts.network(*other.objects).objects) >= 10
+
+
 def test_batches():
     data = [None if x is None else x.expand(1, 3, -1) for x in tr.clamps(NETWORK, "free", 1)]
-    with pytest.raises(UnsupportedError, match=r"learning.batch 3.*one sample at a time"):
+    with pytest.raises(
+        UnsupportedError, match=r"learning.batch 3.*sees one sample at a time; build"
+    ):
         backend(mode="free").load(data)
+    with pytest.raises(UnsupportedError, match=r"learning.batch 3.*one sample at a time"):
+        backend(samples=3)
 
 
 def test_inputs_cannot_be_let_go():
@@ -107,18 +110,10 @@ def test_inputs_cannot_be_let_go():
 
 
 def test_other_targets():
-    with pytest.raises(UnsupportedError, match=r"target 'cpp_standalone'.*standalone devices"):
-        backend(target="cpp_standalone")
-
-
-def test_single_precision_and_times_per_weight():
-    params = tr.parameters(NETWORK, 1)
-    each = torch.ones_like(params.flat)
-    with pytest.raises(UnsupportedError, match="tau_w per weight"):
-        backend(tau_w=each)
-    params = type(params)(NETWORK, params.flat.float())
-    with pytest.raises(UnsupportedError, match=r"run.dtype torch.float32.*float64"):
-        BrianBackend(NETWORK, params, Circuit(tau_w=1.0), dt=tr.DT)
+    with pytest.raises(
+        UnsupportedError, match=r"target 'cuda'.*'numpy', 'cython' and 'standalone'"
+    ):
+        backend(target="cuda")
 
 
 def test_what_makes_no_sense():

@@ -7,9 +7,8 @@
     net.add(StateMonitor(parts.layers[1], ["x", "err"], record=True, when="groups", order=RECORD))
 
 One time step is one Euler step of all states and weights, taken from one and the same state: first
-all predictions are summed, then all feedback, then weights move, then neurons. This order is set by
-number for every object, because Brian2 breaks ties by the objects' names. Nothing global is
-touched: clock, preferences, device and monitors are yours.
+all predictions are summed, then all feedback, then weights move, then neurons: see `order`. Nothing
+global is touched: clock, preferences, device and monitors are yours.
 """
 
 from __future__ import annotations
@@ -18,26 +17,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import brian2
 import numpy as np
-from brian2 import NeuronGroup, Synapses, second
+from brian2 import NeuronGroup, Synapses, defaultclock, second
 from numpy.typing import ArrayLike
 
-from pcsim.backends.brian.plan import SECONDS, Connection, Group, Plan
+from pcsim.backends.brian import order
+from pcsim.backends.brian.initial_weights import set_initial_weights, set_weight_times
+from pcsim.backends.brian.names import refuse_clashes
+from pcsim.backends.brian.plan import Connection, Group, Plan, Within, unit_of
+from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
+from pcsim.continuous.delay import whole_steps
 from pcsim.kernels.parameters import Parameters
-from pcsim.kernels.transport import Feedback
 from pcsim.network import Mode, Network
 
-PREDICT, FEEDBACK, RECORD, WEIGHTS, NEURONS = -4, -3, -2, -1, 0
-"""Orders within Brian2's slot `groups`. A monitor at RECORD sees states, sums and weights of the
-same instant."""
-ORDER_OF_SUM = {
-    "mu_post": PREDICT,
-    "basal_post": PREDICT,
-    "inter_in_post": PREDICT,
-    "fb_pre": FEEDBACK,
-    "td_pre": FEEDBACK,
-}
+PREDICT, FEEDBACK, RECORD = order.PREDICT, order.FEEDBACK, order.RECORD
+WEIGHTS, NEURONS = order.WEIGHTS, order.NEURONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,26 +43,32 @@ class Parts:
     plan: Plan
     layers: tuple[NeuronGroup, ...]
     maps: tuple[Synapses, ...]
+    within: tuple[Synapses, ...] = ()
+    """Synapses within a layer: delay lines, sums over an array."""
 
     @property
     def objects(self) -> list[Any]:
         """Return everything, for a Brian2 `Network`."""
-        return [*self.layers, *self.maps]
+        return [*self.layers, *self.maps, *self.within]
+
+    def network(self, *yours: Any, **options: Any) -> brian2.Network:
+        """Return a Brian2 `Network` of these and your objects, whose names must differ."""
+        net = brian2.Network(*self.objects, *yours, **options)
+        refuse_clashes(net, self.objects)
+        return net
 
 
 def neurons(group: Group, chips: int = 1, **options: Any) -> NeuronGroup:
     """Return the neurons of one layer, chip after chip; `options` go to `NeuronGroup`."""
-    made = NeuronGroup(
-        chips * group.units,
-        group.text,
-        method="euler",
-        **{"name": group.name, "namespace": _namespace(group.constants), "order": NEURONS}
-        | options,
-    )
-    if group.layer.clamped == "switched":
+    names = {"name": group.name, "namespace": _namespace(group.constants), "order": NEURONS}
+    made = NeuronGroup(chips * group.units, group.text, method="euler", **names | options)
+    variance = np.tile(np.broadcast_to(np.asarray(group.variance), group.units), chips)
+    if "free" in made.variables:
         made.free = 0
-    if group.layer.precision:
-        made.var = np.tile(np.broadcast_to(np.asarray(group.variance), group.units), chips)
+    if "var" in made.variables and not group.layer.learned_variance:
+        made.var = variance
+    if group.after:
+        _each_step(made, group.after, order.AFTER, f"{made.name}_after")
     return made
 
 
@@ -78,19 +80,29 @@ def synapses(
     **options: Any,
 ) -> Synapses:
     """Return all-to-all synapses within each chip, in the order (chip, post, pre)."""
-    made = Synapses(
-        pre,
-        post,
-        connection.text,
-        method="euler",
-        **{"name": connection.name, "namespace": _namespace(connection.constants)} | options,
-    )
-    n_pre, n_post = len(pre) // chips, len(post) // chips
-    chip, target, source = np.indices((chips, n_post, n_pre)).reshape(3, -1)
-    made.connect(i=chip * n_pre + source, j=chip * n_post + target)
+    names = {"name": connection.name, "namespace": _namespace(connection.constants)}
+    made = Synapses(pre, post, connection.text, method="euler", **names | options)
+    _connect_chips(made, chips)
     made.state_updater.order = WEIGHTS
-    for name, updater in made.summed_updaters.items():
-        updater.order = ORDER_OF_SUM[name]
+    _order_sums(made)
+    return made
+
+
+def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options: Any) -> Synapses:
+    """Return the synapses of a layer onto itself: one ring per unit, or all to all in each chip."""
+    names = {"name": inner.name, "namespace": _namespace(inner.constants)}
+    made = Synapses(layer, layer, inner.text, **names | options)
+    if not inner.delay:
+        _connect_chips(made, chips)
+        _order_sums(made)
+        return made
+    steps = round(inner.constants[inner.delay] / layer.clock.dt_)
+    unit, slot = np.indices((len(layer), steps + 1)).reshape(2, -1)
+    made.connect(i=unit, j=unit)
+    made.slot = slot
+    (updater,) = made.summed_updaters.values()
+    before, updater.order = order.OF_RING[inner.delay]
+    _each_step(made, inner.store, before, f"{made.name}_store")
     return made
 
 
@@ -103,6 +115,7 @@ def build(
     seeds: Sequence[int] = (),
     scale: float = 1.0,
     tau_x: Sequence[ArrayLike] | None = None,
+    tau_w: ArrayLike | None = None,
     name: str = "pc",
     **options: Any,
 ) -> Parts:
@@ -116,54 +129,59 @@ def build(
     Rarely used:
         seeds: of random feedback weights, one per chip.
         tau_x: seconds per layer, each a number or an array that fits (chip, 1, unit).
+        tau_w: seconds per weight, an array that fits (chip, parameter).
         name: every object's name starts with it.
         options: for all objects, e.g. `clock`, `dtype`, `codeobj_class`.
     """
-    plan = Plan.of(network, circuit, mode, scale=scale, name=name)
+    if tau_x is not None and circuit.kind == "sacramento":
+        raise no("tau_x per unit", "the cells of a sacramento circuit share one capacity")
+    if tau_w is not None and circuit.kind not in ("algebraic", "error_units"):
+        raise no("tau_w per weight", f"all arrays of a {circuit.kind} circuit share circuit.tau_w")
+    dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
+    for field in order.OF_RING:
+        whole_steps(f"circuit.{field}", getattr(circuit, field), dt)
+    plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=tau_w is not None, name=name)
     chips = params.replicas
     layers = tuple(neurons(group, chips, **options) for group in plan.groups)
     for k, (layer, group) in enumerate(zip(layers, plan.groups, strict=True)):
-        if group.layer.clamped != "always":
+        if "tau_x" in layer.variables:
             tau = np.asarray(circuit.tau_x if tau_x is None else tau_x[k], dtype=np.float64)
             layer.tau_x = np.broadcast_to(tau, (chips, 1, group.units)).ravel() * second
     maps = tuple(
         synapses(link, layers[link.pre], layers[link.post], chips, **options)
         for link in plan.connections
     )
-    parts = Parts(plan, layers, maps)
-    back = Feedback(
-        circuit.transport, params, list(seeds) or list(range(chips)), circuit.feedback_gain
+    within = tuple(
+        synapses_within(inner, layers[inner.layer], chips, **options) for inner in plan.within
     )
-    for k, (layer, link) in enumerate(zip(layers, maps, strict=False)):
-        _set_weights(parts, k, layer, link, params.of[k], circuit)
-        if "w_fb" in link.variables:
-            link.w_fb = _numbers(back.of[k]["w"])
-    return parts
+    set_initial_weights(layers, maps, circuit, params, mode, list(seeds) or list(range(chips)))
+    if tau_w is not None:
+        set_weight_times(layers, maps, params, np.asarray(tau_w, dtype=np.float64) / scale)
+    return Parts(plan, layers, maps, within)
 
 
-def basal_gain(circuit: Circuit, k: int) -> float:
-    """Return a_B of layer k: a dendritic circuit stores W_B = θ/a_B, the others θ itself."""
-    if circuit.kind != "dendritic":
-        return 1.0
-    g = circuit.conductances
-    return g.g_B / (g.g_lk + g.g_B + (g.g_A if k else 0.0))
+def _connect_chips(made: Synapses, chips: int) -> None:
+    n_pre, n_post = len(made.source) // chips, len(made.target) // chips
+    chip, target, source = np.indices((chips, n_post, n_pre)).reshape(3, -1)
+    made.connect(i=chip * n_pre + source, j=chip * n_post + target)
 
 
-def _set_weights(
-    parts: Parts, k: int, layer: NeuronGroup, link: Synapses, theta: Any, circuit: Circuit
-) -> None:
-    arrays = {"w": basal_gain(circuit, k), "w_inter": parts.plan.groups[k].constants.get("a_D")}
-    for name, gain in arrays.items():
-        if name in link.variables:
-            setattr(link, name, _numbers(theta["w"]) / gain)
-        bias = name.replace("w", "b")
-        if bias in layer.variables:
-            setattr(layer, bias, _numbers(theta["b"]) / gain)
+def _order_sums(made: Synapses) -> None:
+    for name, updater in made.summed_updaters.items():
+        updater.order = order.OF_SUM[name]
 
 
-def _numbers(tensor: Any) -> np.ndarray:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64).ravel()
+def _each_step(owner: NeuronGroup | Synapses, code: str, place: int, name: str) -> None:
+    owner.run_regularly(
+        code,
+        clock=owner.clock,
+        when="groups",
+        order=place,
+        name=name,
+        codeobj_class=owner.codeobj_class,
+    )
 
 
 def _namespace(constants: dict[str, float]) -> dict[str, Any]:
-    return {n: v * second if n.startswith(SECONDS) else v for n, v in constants.items()}
+    units = {"": 1, "second": second, "second**-0.5": second**-0.5}
+    return {name: value * units[unit_of(name)] for name, value in constants.items()}

@@ -6,7 +6,7 @@ import re
 
 from brian2 import Equations
 
-from pcsim.backends.brian.plan import SECONDS, Plan, mentions
+from pcsim.backends.brian.plan import Plan, mentions, unit_of
 from pcsim.circuit import Circuit
 from pcsim.network import Mode, Network
 
@@ -19,21 +19,30 @@ def describe(
     parts = []
     for group in plan.groups:
         constants = group.constants | {"tau_x": circuit.tau_x}
-        parts.append(_part(f"{group.name}: {group.units} neurons", group.text, constants, latex))
+        title = f"{group.name}: {group.units} neurons"
+        parts.append(_part(title, group.text, constants, latex, group.after))
     for link in plan.connections:
         pre, post = plan.groups[link.pre], plan.groups[link.post]
         title = f"{link.name}: synapses from {pre.name} to {post.name}, all to all"
         parts.append(_part(title, link.text, link.constants, latex))
+    for inner in plan.within:
+        place = plan.groups[inner.layer].name
+        kind = f"a ring per unit that delays by {inner.delay}" if inner.delay else "all to all"
+        title = f"{inner.name}: synapses from {place} to itself, {kind}"
+        parts.append(_part(title, inner.text, inner.constants, latex, inner.store))
     return "\n".join(parts)
 
 
-def _part(title: str, text: str, constants: dict[str, float], latex: bool) -> str:
+def _part(
+    title: str, text: str, constants: dict[str, float], latex: bool, each_step: str = ""
+) -> str:
     sign = "%" if latex else "#"
     lines = [f"{sign} {title}"]
     for name, value in constants.items():
-        if mentions(text, name):
-            unit = "*second" if name.startswith(SECONDS) else ""
-            lines.append(f"{sign} {name} = {value:g}{unit}")
+        if mentions(text + each_step, name):
+            unit = unit_of(name)
+            lines.append(f"{sign} {name} = {value:g}{f'*{unit}' if unit else ''}")
+    lines += [f"{sign} each step: {each_step}"] if each_step else []
     return "\n".join([*lines, _latex(text) if latex else text])
 
 

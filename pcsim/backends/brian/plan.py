@@ -1,23 +1,32 @@
 """From a network and a circuit to the groups and synapses that Brian2 needs: data, no Brian2.
 
 A plan holds names, sizes, equations and constants; `build` turns it into objects, and
-`pcsim equations` prints it. What this backend cannot run is refused here, by name.
+`pcsim equations` prints it. What this backend cannot run is refused by name: see `support`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import Literal
 
-from pcsim.backends.brian.equations import Layer, layer_equations, synapse_equations
+from pcsim.backends.brian.categorical_equations import SOFTMAX
+from pcsim.backends.brian.equations import layer_equations, synapse_equations
+from pcsim.backends.brian.layer import Layer
+from pcsim.backends.brian.support import refuse
+from pcsim.backends.brian.within_layer import (
+    ARRAY_POWER,
+    delay_ring,
+    delay_store,
+    delayed_errors,
+)
 from pcsim.circuit import Circuit
 from pcsim.energies import Gaussian
-from pcsim.errors import UnsupportedError
-from pcsim.maps import Dense, Map, Prior
-from pcsim.network import UNIT_GAUSSIAN, Mode, Network
+from pcsim.maps import Dense, Prior
+from pcsim.network import Mode, Network
 
-SECONDS = ("tau_", "look_")
-"""Constants whose names start so are times in seconds; all others are numbers."""
+FLOOR = "log_var = clip(log_var, log_floor, inf)"
+"""After every step: a learned variance never falls below its floor."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +39,8 @@ class Group:
     text: str
     constants: dict[str, float]
     variance: float | tuple[float, ...] = 1.0
+    after: str = ""
+    """What is done after every step, in Brian2's language."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +55,26 @@ class Connection:
 
 
 @dataclass(frozen=True)
+class Within:
+    """Synapses from a layer to itself: a ring per unit that delays, or all to all."""
+
+    name: str
+    layer: int
+    text: str
+    constants: dict[str, float]
+    store: str = ""
+    """A ring: what it writes at every step, in Brian2's language."""
+    delay: str = ""
+    """A ring: the field of the circuit that says how long it delays."""
+
+
+@dataclass(frozen=True)
 class Plan:
-    """All layers from the datum upwards, and the synapses between neighbours."""
+    """All layers from the datum upwards, and the synapses between neighbours and within layers."""
 
     groups: tuple[Group, ...]
     connections: tuple[Connection, ...]
+    within: tuple[Within, ...] = ()
 
     @classmethod
     def of(
@@ -58,90 +84,64 @@ class Plan:
         mode: Mode = "supervised",
         *,
         scale: float = 1.0,
+        own_tau_w: bool = False,
         name: str = "pc",
     ) -> Plan:
         """Plan a chain of dense layers; `scale` multiplies what weights learn from."""
         refuse(network, circuit, mode)
-        maps = [node.map for node in network.nodes[:-1] if isinstance(node.map, Dense)]
-        holds, top = network.holds(mode), len(maps)
-        groups, connections = [], []
-        for k, node in enumerate(network.nodes):
-            energy = node.energy
-            assert isinstance(energy, Gaussian)
-            layer = Layer(
-                f=maps[k - 1].f if k else None,
-                predicted_by=_predicted_by(node.map),
-                clamped=_clamped(holds[k], k, top),
-                bias=isinstance(node.map, Dense) and node.map.bias,
-                precision=not energy.unit and node.map is not None,
-                interneurons=circuit.kind == "dendritic" and k < top and _free(holds, k + 1),
-            )
-            constants = _constants(circuit, k, scale)
-            if isinstance(node.map, Prior):
-                constants["prior"] = node.map.mean
-            text = layer_equations(circuit, layer)
-            used = {n: value for n, value in constants.items() if mentions(text, n)}
-            groups.append(Group(f"{name}_layer{k}", node.units, layer, text, used, energy.variance))
-        for k in range(top):
-            text = synapse_equations(circuit, feedback=_free(holds, k + 1))
-            # Brian2 puts subexpressions of the postsynaptic layer (its errors) into the synapses.
-            both = text + groups[k].text
-            used = {n: v for n, v in _constants(circuit, k, scale).items() if mentions(both, n)}
-            connections.append(Connection(f"{name}_map{k}", k + 1, k, text, used))
-        return cls(tuple(groups), tuple(connections))
-
-
-def refuse(network: Network, circuit: Circuit, mode: Mode) -> None:
-    """Refuse what this backend cannot run, with the name of the field and the reason."""
-
-    def no(field: str, reason: str) -> UnsupportedError:
-        return UnsupportedError(f"backend brian: {field}: {reason}")
-
-    if circuit.kind == "sacramento":
-        raise no("circuit.kind 'sacramento'", "its equations are not written here yet")
-    if circuit.transport == "sign":
-        raise no(
-            "circuit.transport 'sign'",
-            "its size is the norm of a whole array at every step, which no synapse knows",
+        groups = tuple(
+            _group(network, circuit, mode, k, scale, own_tau_w, name)
+            for k in range(len(network.nodes))
         )
-    for name in ("delay_err", "delay_fb"):
-        if getattr(circuit, name):
-            raise no(f"circuit.{name}", "errors flow here in every step; only spikes have delays")
-    if circuit.look_soma:
-        raise no("circuit.look_soma", "rates of the last step would need a second state per unit")
-    if circuit.sigma_x:
-        raise no("circuit.sigma_x", "Brian2 draws noise of its own, which no other backend shares")
-    if mode == "associative" and circuit.kind == "dendritic":
-        raise no("mode 'associative'", "a dendritic layer cannot be clamped in part")
-    for k, node in enumerate(network.nodes):
-        where = f"network node {k}"
-        kind = type(node.map).__name__
-        if node.transparent or not (
-            node.map is None
-            or isinstance(node.map, Prior)
-            or (isinstance(node.map, Dense) and node.map.positions == 1)
-        ):
-            raise no(f"{where}: map {kind}", "only a chain of dense layers is built")
-        if not isinstance(node.energy, Gaussian):
-            raise no(f"{where}: energy categorical", "a softmax couples all units of a layer")
-        if node.energy.learned:
-            raise no(f"{where}: energy.learned", "a variance that learns has no equation here yet")
-        if node.map is None or isinstance(node.map, Prior):
-            if k < len(network.nodes) - 1:
-                raise no(f"{where}: parents", "only a chain of dense layers is built")
-            continue
-        if node.parents != (k + 1,):
-            raise no(f"{where}: parents", "only a chain of dense layers is built")
-        if isinstance(node.map, Dense) and node.map.g != "identity":
-            raise no("network.convention 'post'", "neurons are potentials, before f: use 'pre'")
-        if circuit.kind == "dendritic" and node.energy != UNIT_GAUSSIAN:
-            raise no(f"{where}: energy.variance", "a dendritic layer has unit variance")
+        connections, within = [], []
+        for k in range(len(groups) - 1):
+            post = groups[k].layer
+            text = synapse_equations(circuit, feedback=post.sends_feedback, post=post)
+            # Brian2 puts subexpressions of the postsynaptic layer (its errors) into the synapses.
+            constants = _used(_constants(network, circuit, k, scale), text + groups[k].text)
+            if own_tau_w:
+                constants.pop("tau_w")
+            connections.append(Connection(f"{name}_map{k}", k + 1, k, text, constants))
+        for k, group in enumerate(groups):
+            constants = _constants(network, circuit, k, scale)
+            within += _within(circuit, k, group, constants, name)
+        return cls(groups, tuple(connections), tuple(within))
 
 
-def _predicted_by(spec: Map | None) -> Literal["above", "prior", "nothing"]:
-    if spec is None:
-        return "nothing"
-    return "prior" if isinstance(spec, Prior) else "above"
+def _group(
+    network: Network, circuit: Circuit, mode: Mode, k: int, scale: float, own: bool, name: str
+) -> Group:
+    node, holds, top = network.nodes[k], network.holds(mode), len(network.nodes) - 1
+    gaussian = node.energy if isinstance(node.energy, Gaussian) else None
+    dense = node.map if isinstance(node.map, Dense) else None
+    heard = k < top and holds[k + 1] == "free"
+    layer = Layer(
+        f=_nonlinearity(network, circuit, k),
+        g=dense.g if dense else "identity",
+        predicted_by="above" if dense else "nothing" if node.map is None else "prior",
+        clamped=_clamped(holds[k], k, top),
+        bias=dense is not None and dense.bias,
+        precision=gaussian is not None and not gaussian.unit and node.map is not None,
+        learned_variance=gaussian is not None and gaussian.learned and node.map is not None,
+        categorical=gaussian is None,
+        sends_feedback=heard,
+        interneurons=circuit.kind in ("dendritic", "sacramento") and heard,
+        own_tau_w=own,
+    )
+    text = layer_equations(circuit, layer, output=k == 0)
+    constants = _constants(network, circuit, k, scale)
+    floor = FLOOR if layer.learned_variance and layer.clamped != "always" else ""
+    used = _used(constants, text + floor)
+    variance = gaussian.variance if gaussian else 1.0
+    return Group(f"{name}_layer{k}", node.units, layer, text, used, variance, floor)
+
+
+def _nonlinearity(network: Network, circuit: Circuit, k: int) -> str | None:
+    """Return f of layer k: it stands in the map below; Sacramento's output has one as well."""
+    maps = [node.map.f for node in network.nodes[:-1] if isinstance(node.map, Dense)]
+    if k:
+        return maps[k - 1]
+    return maps[0] if circuit.kind == "sacramento" else None
 
 
 def _clamped(hold: str, k: int, top: int) -> Literal["never", "switched", "always"]:
@@ -150,39 +150,81 @@ def _clamped(hold: str, k: int, top: int) -> Literal["never", "switched", "alway
     return "always" if k == top else "switched"
 
 
-def _free(holds: tuple[str, ...], k: int) -> bool:
-    return holds[k] == "free"
+def _within(
+    circuit: Circuit, k: int, group: Group, constants: dict[str, float], name: str
+) -> list[Within]:
+    found = []
+    if circuit.transport == "sign" and group.layer.sends_feedback:
+        found.append(Within(f"{name}_power{k}", k, ARRAY_POWER, {}))
+    if group.layer.categorical:
+        found.append(Within(f"{name}_softmax{k}", k, SOFTMAX, {}))
+    for delay, (source, target) in delayed_errors(circuit, group.layer).items():
+        text = delay_ring(target, delay)
+        used = _used(constants, text + group.text)
+        found.append(Within(f"{name}_{delay}{k}", k, text, used, delay_store(source), delay))
+    return found
 
 
 def mentions(text: str, name: str) -> bool:
-    """Return whether a name stands in the equations as a word of its own."""
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in text)
-    return name in words.split()
+    """Return whether a name stands in the equations as a word of its own, outside comments."""
+    code = " ".join(line.partition("#")[0] for line in text.splitlines())
+    return name in "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
 
 
-def _constants(circuit: Circuit, k: int, scale: float) -> dict[str, float]:
+def _used(constants: dict[str, float], text: str) -> dict[str, float]:
+    return {name: value for name, value in constants.items() if mentions(text, name)}
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of a constant: times in seconds, noise per √second, all else numbers."""
+    if name == "sigma_x":
+        return "second**-0.5"
+    return "second" if name.startswith(("tau_", "look_", "delay_")) else ""
+
+
+TIMES = ("tau_err", "tau_apical", "look_err", "look_apical", "look_inter", "look_soma")
+SAME = ("delay_err", "delay_fb", "sigma_x", "eta_inter", "eta_apical", "eta_down")
+
+
+def _constants(network: Network, circuit: Circuit, k: int, scale: float) -> dict[str, float]:
     """Return the constants of layer k and of the synapses onto it; see `pcsim.continuous`."""
-    times = {n: getattr(circuit, n) for n in ("tau_err", "tau_apical", "tau_inter", "look_err")}
-    times |= {"look_apical": circuit.look_apical, "look_inter": circuit.look_inter}
+    found = {name: getattr(circuit, name) for name in TIMES + SAME}
     # scale·Hebb − λw over τ_w is Hebb − (λ/scale)w over τ_w/scale.
-    times["tau_w"] = circuit.weight_time / scale
+    found["tau_w"] = circuit.weight_time / scale
+    found["decay"] = circuit.weight_decay / scale
+    node = network.nodes[k]
+    if isinstance(node.map, Prior):
+        found["prior"] = node.map.mean
+    if isinstance(node.map, Dense):
+        found["n_weights"] = node.map.n_in * node.map.n_out
+    if isinstance(node.energy, Gaussian):
+        found["log_floor"] = log(node.energy.floor)
+    return found | _conductances(circuit, k)
+
+
+def _conductances(circuit: Circuit, k: int) -> dict[str, float]:
     g, nudging = circuit.conductances, circuit.conductances.nudging
     totals = [g.g_lk + g.g_B, g.g_lk + g.g_B + g.g_A]  # the output has no apical dendrite
     below = totals[1 if k > 1 else 0]
     gain = totals[1] / g.g_A / (1 - nudging)
-    if circuit.transport == "shared":
+    if circuit.transport in ("shared", "sign"):
         gain *= g.g_B / below  # the forward array below is stored as θ/a_B
     a_inter = g.g_D / (g.g_lk + g.g_D)
-    return times | {
-        "decay": circuit.weight_decay / scale,
+    tau_inter = circuit.tau_inter
+    if circuit.kind == "sacramento" and not tau_inter:  # interneurons with the somas' capacity
+        tau_inter = circuit.tau_x * totals[1] / (g.g_lk + g.g_D + g.g_som)
+    return {
         "g_lk": g.g_lk,
         "g_B": g.g_B,
         "g_A": g.g_A,
+        "g_som": g.g_som,
         "g_total": totals[1 if k else 0],
+        "g_cell": totals[1],
         "a_B": g.g_B / totals[1 if k else 0],
         "a_D": a_inter,
         "nudging": nudging,
         "kappa": circuit.inhibition,
         "gain_td": gain,
         "rate_inter": circuit.inter_rate / ((nudging or 1.0) * a_inter),
+        "tau_inter": tau_inter,
     }

@@ -1,31 +1,42 @@
 """The Brian2 backend: the calls of `pcsim.backends.continuous`, executed by Brian2.
 
-The same circuit, integrated by Euler's rule in float64, one sample at a time; several chips are
-populations that share nothing. `parts` and `net` are plain Brian2 objects: add your monitors.
+The same circuit, integrated by Euler's rule; several chips are populations that share nothing.
+`parts` are plain Brian2 objects, and so is `net` where Brian2 runs in this process: add your
+monitors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from brian2 import Clock, NetworkOperation, second
+from brian2 import Clock, second
 from brian2 import Network as BrianNetwork
-from brian2.codegen.targets import codegen_targets
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from pcsim.backends.brian.build import RECORD, basal_gain, build
+from pcsim.backends.brian.arrays import Arrays
+from pcsim.backends.brian.build import Parts, build
+from pcsim.backends.brian.dense import build_dense, why_not_dense
+from pcsim.backends.brian.forward_pass import ForwardPass
+from pcsim.backends.brian.matrix_products import SHARED, MatrixProducts
+from pcsim.backends.brian.observe import Population
+from pcsim.backends.brian.plan import Plan
+from pcsim.backends.brian.runtime import Runtime, code_class, set_value
+from pcsim.backends.brian.standalone import Standalone
+from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
+from pcsim.engine import beyond_limit
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.nonlinearity import NONLINEARITIES
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 
-Target = Literal["numpy", "cython"]
+ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
+"""What a map may hold, in this order in a checkpoint; biases follow."""
+FLOATS = {torch.float64: np.float64, torch.float32: np.float32}
 
 
 class BrianBackend:
@@ -44,61 +55,92 @@ class BrianBackend:
         tau_x: Sequence[ArrayLike] | None = None,
         tau_w: Tensor | None = None,
         target: Target = "numpy",
+        dense: bool | None = False,
+        folder: str | Path | None = None,
+        samples: int = 1,
         name: str = "pcsim",
     ) -> None:
         """Build a population.
 
         Main arguments:
-            params: initial weights (chip, …); they are read, not moved: see `theta`.
+            params: initial weights (chip, …); they are read, not moved: see `theta`. Their type,
+                float64 or float32, is that of all arrays.
             circuit: kind and time constants; `tau_w` must be set there.
             dt: time step in seconds.
-            target: how Brian2 generates code, "numpy" (starts at once) or "cython" (compiles).
+            target: "numpy" (starts at once), "cython" (compiles), "standalone" (a C++ program).
+            dense: whole layers at once instead of `Synapses`: by matrix products, and in
+                standalone by one fused pass over the weights; None: where the circuit allows it.
 
         Rarely used:
             scale: what the weights' learning signal is multiplied by.
             tau_x: time constants per layer, each a number or an array that fits (chip, 1, unit).
+            tau_w: time constants per weight, an array that fits (chip, parameter).
+            folder: where the standalone program is built; none: a temporary folder.
+            samples: how many samples share the weights of a chip (more than one needs `dense`).
             name: every Brian2 object's name starts with it.
         """
         if dt <= 0:
             raise ConfigError(f"solver.dt: must be positive, got {dt}")
-        if params.flat.dtype != torch.float64:
+        own = tau_w is not None
+        plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name)
+        if dense is None:
+            dense = why_not_dense(plan, own) is None
+        if samples > 1 and not dense:
             raise UnsupportedError(
-                f"backend brian: run.dtype {params.flat.dtype}: Brian2 computes in float64 here"
+                f"backend brian: learning.batch {samples}: a synapse has one weight and sees one "
+                f"sample at a time (batch 1); matrix products (brian.products, brian.fused) share "
+                f"weights"
             )
-        if tau_w is not None:
+        if samples > 1 and target == "standalone":
             raise UnsupportedError(
-                "backend brian: tau_w per weight: synapses have one time constant, circuit.tau_w"
+                f"backend brian: learning.batch {samples}: the standalone program sees one sample "
+                f"at a time; targets 'numpy' and 'cython' share weights by matrix products"
             )
-        self.network, self.circuit, self.dt, self.mode = network, circuit, dt, mode
-        self.chips = params.replicas
-        self.steps = 0
-        self._clock = Clock(dt=dt * second, name=f"{name}_clock")
-        self.parts = build(
-            network,
-            circuit,
-            params,
-            mode,
-            seeds=seeds,
-            scale=scale,
-            tau_x=tau_x,
-            name=name,
-            clock=self._clock,
-            dtype=np.float64,
-            codeobj_class=_code(target),
+        if folder is not None and target != "standalone":
+            raise ConfigError("brian.folder: only target 'standalone' builds a program in a folder")
+        self.network, self.circuit, self.params = network, circuit, params
+        self.dt, self.mode = dt, mode
+        self.chips, self.samples = params.replicas, samples
+
+        def parts(**options: Any) -> Parts:
+            options |= {"dtype": FLOATS[params.flat.dtype], "seeds": seeds, "tau_x": tau_x}
+            if dense:
+                return build_dense(plan, circuit, params, mode, samples=samples, own=own, **options)
+            options |= {"tau_w": tau_w, "scale": scale, "name": name}
+            return build(network, circuit, params, mode, **options)
+
+        if target == "standalone":
+            self._simulator: Standalone | Runtime = Standalone(
+                parts, circuit, self.chips, dt, fused=dense, folder=folder, name=name
+            )
+            self.parts, arrays = self._simulator.parts, self._simulator.arrays
+        else:
+            self._clock = Clock(dt=dt * second, name=f"{name}_clock")
+            self.parts = parts(clock=self._clock, codeobj_class=code_class(target))
+            arrays = Arrays(self.parts, self.chips, samples, set_value)
+            objects = self.parts.objects
+            if dense:
+                by_products = MatrixProducts(self.parts, self.chips, samples, self._clock, name)
+                objects = objects + by_products.operations
+            self._simulator = Runtime(
+                arrays, ForwardPass(arrays, circuit), objects, self._clock, name
+            )
+        self._arrays = arrays
+        self.flow = Population(
+            arrays, network, circuit, params, self._simulator, dt=dt, seeds=seeds
         )
-        self._moving = [
-            {name: group.variables[name] for name in sorted(group.equations.diff_eq_names)}
-            for group in self.parts.layers
-        ]
-        self._before = self._present()
-        self._watch: Callable[[], None] | None = None
-        notice = {"clock": self._clock, "when": "groups", "order": RECORD}
-        self.net = BrianNetwork(
-            *self.parts.objects,
-            NetworkOperation(self._remember, name=f"{name}_remember", **notice),
-            NetworkOperation(self._count, name=f"{name}_count", clock=self._clock, when="end"),
-            name=f"{name}_network",
-        )
+        self._released = False
+        self.diverged_at = torch.full((self.chips,), float("nan"), dtype=torch.float64)
+
+    @property
+    def net(self) -> BrianNetwork:
+        """The Brian2 `Network`; a standalone program has it behind it."""
+        return self._simulator.net
+
+    @property
+    def steps(self) -> int:
+        """Time steps so far."""
+        return self._simulator.steps
 
     @property
     def time(self) -> float:
@@ -128,157 +170,111 @@ class BrianBackend:
                     f"let go; build with mode='generative' for a top layer that is free"
                 )
         for k, clamp in enumerate(clamps):
-            group, held = self.parts.layers[k], self.parts.plan.groups[k].layer.clamped
+            held = self.parts.plan.groups[k].layer.clamped
+            if self._arrays.has(k, "target"):  # sacramento: a target pulls, it does not clamp
+                self._pull(k, clamp)
+                continue
             if clamp is not None:
-                group.x = self._spread(clamp)
+                self._simulator.write(k, "x", clamp)
+            if self._arrays.has(k, "u") and (held == "switched" or not self.steps):
+                self._simulator.start_membrane(k)
             if held == "switched":
+                self._released = clamp is None
                 fixed = torch.full((1, 1, 1), clamp is not None) if mask is None else mask
-                group.free = 1.0 - self._spread(fixed.expand(-1, -1, len(group) // self.chips))
+                self._simulator.write(k, "free", 1.0 - fixed.to(self.params.flat.dtype))
+
+    def _pull(self, k: int, target: Tensor | None) -> None:
+        zero = torch.zeros(1, 1, 1, dtype=self.params.flat.dtype)
+        self._simulator.write(k, "target", zero if target is None else target)
+        self._simulator.write(k, "nudged", zero if target is None else zero + 1)
 
     def _check(self, k: int, clamp: Tensor) -> None:
         units, shape = self.network.nodes[k].units, tuple(clamp.shape)
         if clamp.ndim != 3 or shape[2] != units or shape[0] not in (1, self.chips):
             raise ConfigError(
-                f"BrianBackend.load.clamps[{k}]: expected ({self.chips} or 1, 1, {units}), "
-                f"got {shape}"
+                f"BrianBackend.load.clamps[{k}]: expected ({self.chips} or 1, {self.samples}, "
+                f"{units}), got {shape}"
             )
-        if shape[1] != 1:
+        if shape[1] != self.samples:
+            seen = "one sample" if self.samples == 1 else f"{self.samples} samples"
             raise UnsupportedError(
-                f"backend brian: learning.batch {shape[1]}: a synapse has one weight and sees one "
-                f"sample at a time (batch 1); use backend continuous for larger batches"
+                f"backend brian: learning.batch {shape[1]}: this population sees {seen} at a time; "
+                f"build it with dense=True and samples={shape[1]}"
             )
         hidden = self.parts.plan.groups[k].layer.clamped == "never"
-        if hidden and self.circuit.kind == "dendritic":
+        if hidden and self.circuit.kind in ("dendritic", "sacramento"):
             raise UnsupportedError(
                 f"backend brian: clamps[{k}]: this layer is free in mode {self.mode!r}; the "
-                f"dendritic circuit would clamp it, but has no switch for that here"
+                f"{self.circuit.kind} circuit has no switch to clamp it here"
             )
+
+    def clamp_moved(self, index: int, value: Tensor) -> None:
+        """Let a clamped layer have new values, with nothing else changed."""
+        pulled = self._arrays.has(index, "target")
+        self._simulator.write(index, "target" if pulled else "x", value)
 
     def feedforward(self) -> None:
         """Set the free states to the feed-forward pass; error units to zero."""
-        for k in reversed(range(len(self.parts.maps))):
-            group = self.parts.layers[k]
-            value = self._flat(basal_gain(self.circuit, k) * self._drive(k, "w", "b"))
-            held = self.parts.plan.groups[k].layer.clamped == "switched"
-            group.x = np.where(group.free[:] > 0, value, group.x[:]) if held else value
-        for k, group in enumerate(self.parts.layers):
-            if "err" in self._moving[k]:
-                group.err = 0
-            if self.parts.plan.groups[k].layer.interneurons:
-                self._rest(k)
+        self._simulator.feedforward()
 
-    def _rest(self, k: int) -> None:
-        """Set lagged interneurons of layer k, and the apical dendrites they reach, to rest."""
-        circuit, parts = self.circuit, self.parts
-        if circuit.inter_learned:
-            predicted = parts.plan.groups[k].constants["a_D"] * self._drive(k, "w_inter", "b_inter")
-        else:
-            predicted = basal_gain(circuit, k) * self._drive(k, "w", "b")
-        x = self._read(k, "x")
-        inter = torch.lerp(predicted, x, circuit.conductances.nudging)
-        if circuit.tau_inter:
-            parts.layers[k].inter = self._flat(inter)
-        if circuit.tau_apical:
-            back = self._weights(k, "w_fb" if "w_fb" in parts.maps[k].variables else "w")
-            gain = parts.plan.groups[k + 1].constants["gain_td"]
-            target = gain * torch.bmm(x - circuit.inhibition * inter, back)
-            parts.layers[k + 1].v_apical = self._flat(target)
+    def set_states(self, states: Mapping[str, Tensor]) -> None:
+        """Set states that move, by name."""
+        for name, value in states.items():
+            self._simulator.write(*self.flow.variable(name), value)
 
-    def _drive(self, k: int, weight: str, bias: str) -> Tensor:
-        """Return W f(x) + b onto layer k, from the present state."""
-        above, f = self._read(k + 1, "x"), self.parts.plan.groups[k + 1].layer.f
-        assert f is not None
-        rate = NONLINEARITIES[f].apply(above, torch.empty_like(above))
-        drive = torch.bmm(rate, self._weights(k, weight).mT)
-        return drive + self._read(k, bias) if self.parts.plan.groups[k].layer.bias else drive
+    def zero_states(self) -> None:
+        """Set every state that moves to zero."""
+        zero = torch.zeros(1, 1, 1, dtype=self.params.flat.dtype)
+        let_go = ["x0", "u0"] if self._arrays.has(0, "u") else ["x0"]
+        names = self.flow.moving_names() + (let_go if self._released else [])
+        self.set_states(dict.fromkeys(names, zero))
 
     def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
         """Integrate `steps` time steps; `watch` is called after each.
 
         Every call costs Brian2 a tenth of a second before its first step: prefer few long ones.
         """
-        self._watch, goal = watch, self.steps + steps
-        if steps:
-            self.net.run(steps * self.dt * second, namespace={})
-        assert self.steps == goal, f"{self.steps} steps instead of {goal}"
+        self.drive(_repeat(steps, watch), steps)
 
-    def _remember(self) -> None:
-        """Keep what moves, as it is when errors are known and nothing has moved yet."""
-        self._before = self._present()
-
-    def _present(self) -> list[dict[str, np.ndarray]]:
-        return [{n: v.get_value().copy() for n, v in group.items()} for group in self._moving]
-
-    def _count(self) -> None:
-        self.steps += 1
-        if self._watch:
-            self._watch()
-
-    @contextmanager
-    def _last_step(self) -> Iterator[None]:
-        """Put back, for a moment, the states from which the last step was taken."""
-        now = self._present()
-        try:
-            self._write(self._before)
-            yield
-        finally:
-            self._write(now)
-
-    def _write(self, values: list[dict[str, np.ndarray]]) -> None:
-        for group, kept in zip(self._moving, values, strict=True):
-            for name, value in kept.items():
-                group[name].set_value(value)
+    def drive(self, program: Iterator[None], steps: int) -> None:
+        """Take one step whenever the program yields, at most `steps`; it acts between them."""
+        self._simulator.drive(program, steps)
 
     def states(self) -> dict[str, Tensor]:
-        """Return states (chip, sample, unit), and what was computed from them in the last step.
-
-        A clamped input has no error here, also where the network gives it a prior.
-        """
-        found, computed = {}, []
-        for k, group in enumerate(self.parts.layers):
-            for name, shown in (("x", k), ("err", k), ("inter", k + 1), ("v_apical", k)):
-                label = f"{name.removeprefix('v_')}{shown}"
-                if name == "x" or name in self._moving[k]:
-                    found[label] = self._read(k, name)
-                elif name in group.variables:
-                    computed.append((label, k, name))
-        with self._last_step():
-            return found | {label: self._read(k, name) for label, k, name in computed}
+        """Return states (chip, sample, unit), and what was computed from them in the last step."""
+        return self.flow.states()
 
     def theta(self) -> Parameters:
         """Return the weights in the units of the network, in memory of their own."""
-        flat = torch.zeros(self.chips, self.network.parameter_count, dtype=torch.float64)
-        theta = Parameters(self.network, flat)
-        for k in range(len(self.parts.maps)):
-            gain = basal_gain(self.circuit, k)
-            theta.of[k]["w"].copy_(gain * self._weights(k, "w"))
-            if "b" in theta.of[k]:
-                theta.of[k]["b"].copy_(gain * self._read(k, "b")[:, 0])
-        return theta
+        return self.flow.theta()
 
-    def _read(self, k: int, name: str) -> Tensor:
-        numbers = np.array(getattr(self.parts.layers[k], name)[:], dtype=np.float64)
-        return torch.from_numpy(numbers).view(self.chips, 1, -1)
+    def mark_diverged(self) -> Tensor:
+        """Note the time at which chips are found diverged; return all that are (chip,)."""
+        found = beyond_limit(self.states(), self.theta().flat)
+        self.diverged_at[found & self.diverged_at.isnan()] = self.time
+        return ~self.diverged_at.isnan()
 
-    def _weights(self, k: int, name: str) -> Tensor:
-        """Return a synaptic variable of map k as (chip, post, pre)."""
-        post, pre = self.network.nodes[k].units, self.network.nodes[k + 1].units
-        numbers = np.array(getattr(self.parts.maps[k], name)[:], dtype=np.float64)
-        return torch.from_numpy(numbers).view(self.chips, post, pre)
+    def weights(self) -> list[Tensor]:
+        """Return every array that learns (or is a weight), for a checkpoint."""
+        self._simulator.settle()
+        return [torch.from_numpy(np.array(v.get_value())) for v in self._learning()]
 
-    def _spread(self, tensor: Tensor) -> np.ndarray:
-        return self._flat(tensor.to(torch.float64).expand(self.chips, -1, -1))
+    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
+        """Take up weights of a checkpoint and the number of steps they have seen."""
+        for variable, saved in zip(self._learning(), weights, strict=True):
+            self._arrays.put(variable, saved)
+        self._simulator.steps = steps
 
-    def _flat(self, tensor: Tensor) -> np.ndarray:
-        return np.asarray(tensor.detach().cpu().numpy()).reshape(-1)
+    def _learning(self) -> list[Any]:
+        """Return the variables of maps, and the biases beside the layers' states."""
+        found = [
+            link.variables[n] for link in self.parts.maps for n in ARRAYS if n in link.variables
+        ]
+        return found + [v for layer in self._arrays.moving for v in layer if v.name in SHARED]
 
 
-def _code(target: str) -> Any:
-    """Return the class that generates code, for these objects only (no preference is changed)."""
-    known = {kind.class_name: kind for kind in codegen_targets if kind.class_name}
-    if target not in ("numpy", "cython") or target not in known:
-        raise UnsupportedError(
-            f"backend brian: target {target!r}: only the runtime targets 'numpy' and 'cython' run "
-            f"here; standalone devices are set by whoever owns the script"
-        )
-    return known[target]
+def _repeat(steps: int, watch: Callable[[], None] | None) -> Iterator[None]:
+    for _ in range(steps):
+        yield
+        if watch:
+            watch()

@@ -1,0 +1,209 @@
+"""How many events does learning cost? Accuracy against event rate, over the step size q.
+
+`pcsim experiment spiking` trains chips that talk by leaky graded sigma-delta events
+(`pcsim.spiking`) beside the ODE they stand for: (a) trajectories of a random network, (b) XOR,
+(c) the digits. Six step sizes q with qe = q/2, and one chip without leak (pure sigma-delta) as a
+control. It prints tables, writes `spiking.h5` and `spiking.png`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from experiments.spiking_fidelity import Fidelity, random_fidelity
+from experiments.spiking_tasks import DIGITS, DT, SEEDS, TAU_ERR, TAU_X, XOR, Learned, learn
+from experiments.stability_theory import Floats
+from pcsim import plots, store
+from pcsim.provenance import provenance
+from pcsim.spiking import Spiking
+from pcsim.store import Result, Variable
+
+STEPS = (1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
+"""Step sizes q of the rates; errors have qe = q/2."""
+TAU_S = 0.005
+SPIKING = tuple(Spiking(q=q, qe=q / 2, tau_s=TAU_S) for q in STEPS)
+PURE = Spiking(q=0.05, qe=0.025, tau_s=None)
+CHIPS = (*SPIKING, PURE)
+TASKS = {"xor": XOR, "digits": DIGITS}
+
+
+def learned(task: str) -> Learned:
+    """Train one task (in a process of its own, with one thread)."""
+    torch.set_num_threads(1)
+    return learn(TASKS[task], CHIPS)
+
+
+def all_learned(console: Console) -> dict[str, Learned]:
+    """Train both tasks, in parallel where there are two processors."""
+    found = {}
+    workers = min(2, os.cpu_count() or 1)
+    with (
+        console.status("training on XOR and digits: some minutes"),
+        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+    ):
+        futures = {pool.submit(learned, task): task for task in TASKS}
+        for future in as_completed(futures):
+            found[futures[future]] = future.result()
+            console.print(f"{futures[future]}: done")
+    return {task: found[task] for task in TASKS}
+
+
+def main(out: Path) -> None:
+    """Measure, print, store, draw."""
+    console = Console()
+    random = random_fidelity(CHIPS, seeds=len(SEEDS))
+    console.print(fidelity_table("(a) random 4-16-16-3 network, random samples", random))
+    found = all_learned(console)
+    for task, result in found.items():
+        console.print(fidelity_table(f"{task}: against the ODE", result.fidelity))
+        console.print(accuracy_table(task, result))
+    store.save(as_result(random, found), out / "spiking.h5", overwrite=True)
+    console.print(f"figure: {draw(random, found, out / 'spiking.png')}")
+
+
+def as_result(random: Fidelity, found: dict[str, Learned]) -> Result:
+    """Collect all numbers with their axes."""
+    dims = ("chip", "seed")
+    variables = {}
+    each = {"random": random} | {task: result.fidelity for task, result in found.items()}
+    for task, fidelity in each.items():
+        for one in fields(fidelity):
+            variables[f"{task}_{one.name}"] = Variable(dims, getattr(fidelity, one.name))
+    for task, result in found.items():
+        variables[f"{task}_accuracy"] = Variable(dims, result.accuracy)
+        variables[f"{task}_accuracy_by_events"] = Variable(dims, result.accuracy_by_events)
+        variables[f"{task}_accuracy_ode"] = Variable(("seed",), result.reference)
+    leaks = [np.inf if s.tau_s is None else s.tau_s for s in CHIPS]
+    coords: dict[str, Any] = {"chip": np.array(names(CHIPS)), "seed": np.array(SEEDS)}
+    variables["q"] = Variable(("chip",), np.array([s.q for s in CHIPS]))
+    variables["qe"] = Variable(("chip",), np.array([s.qe for s in CHIPS]))
+    variables["tau_s"] = Variable(("chip",), np.array(leaks), {"units": "s"})
+    attrs: dict[str, store.Attr] = {**provenance(), "tau_x": TAU_X, "tau_err": TAU_ERR, "dt": DT}
+    for task, learning in TASKS.items():
+        attrs |= {f"{task}_t_pres": learning.t_pres, f"{task}_eta": learning.eta}
+        attrs |= {f"{task}_presentations": learning.presentations}
+    return Result(variables, coords, attrs)
+
+
+def names(chips: Sequence[Spiking]) -> list[str]:
+    """Return what each chip is called in tables."""
+    return [f"{s.q:g}" + ("" if s.tau_s else ", no leak") for s in chips]
+
+
+def fidelity_table(title: str, found: Fidelity) -> Table:
+    """Return means over the seeds, per step size."""
+    made = Table(title=title)
+    for column in ("q", "rms of x, %", "cosine of ΔW", "soma events/s", "apical events/s"):
+        made.add_column(column, justify="left" if column == "q" else "right")
+    for row, name in enumerate(names(CHIPS)):
+        alive = np.isfinite(found.rms[row]).all()
+        made.add_row(
+            name,
+            f"{100 * found.rms[row].mean():.2g}" if alive else "diverged",
+            f"{found.cosine[row].mean():.5f}" if alive else "",
+            f"{found.soma[row].mean():.0f}",
+            f"{found.apical[row].mean():.0f}",
+        )
+    return made
+
+
+def accuracy_table(task: str, found: Learned) -> Table:
+    """Return accuracies, mean ± sd over the seeds, and what they cost in events."""
+    learning = TASKS[task]
+    made = Table(title=f"{task}: accuracy, %, mean±sd of {len(SEEDS)} chips; events per neuron")
+    columns = ("q", "of the weights", "by events", "events/s", "events/sample")
+    for column in columns:
+        made.add_column(column, justify="left" if column == "q" else "right")
+    for row, name in enumerate(names(CHIPS)):
+        rate = found.fidelity.rate[row].mean()
+        made.add_row(
+            name,
+            _spread(found.accuracy[row]),
+            _spread(found.accuracy_by_events[row]),
+            f"{rate:.0f}",
+            f"{rate * learning.t_pres:.1f}",
+        )
+    made.add_section()
+    made.add_row("ODE", _spread(found.reference), "", "", "")
+    return made
+
+
+def _spread(values: Floats) -> str:
+    if np.isnan(values).any():
+        return "diverged"
+    return f"{100 * values.mean():.1f}±{100 * values.std(ddof=1):.1f}"
+
+
+def draw(random: Fidelity, found: dict[str, Learned], path: Path) -> Path:
+    """Draw the error over q, and accuracy over the event rate."""
+    figure = Figure(figsize=(13.5, 4.4), layout="constrained")
+    left, *others = figure.subplots(1, 3)
+    errors = {"random 4-16-16-3": random} | {t: r.fidelity for t, r in found.items()}
+    for k, (name, fidelity) in enumerate(errors.items()):
+        style = {"color": plots.COLOURS[k], "marker": "osD"[k]}
+        mean = 100 * fidelity.rms.mean(1)
+        left.loglog(STEPS, mean[:-1], linestyle=plots.DASHES[k], label=name, **style)
+        left.plot(PURE.q, mean[-1], markerfacecolor="none", markersize=9, linestyle="", **style)
+    guide = np.array([0.06, 0.6])
+    left.plot(guide, 4 * guide, color="0.6", label="∝ q")
+    left.set(
+        title="trajectories; hollow: no leak (pure sigma-delta)",
+        xlabel="step size q of the rates (errors: q/2)",
+        ylabel="rms(x − x_ODE)/rms(x_ODE), %",
+    )
+    left.xaxis.set_major_formatter("{x:g}")
+    left.yaxis.set_major_formatter("{x:g}")
+    left.legend(frameon=False)
+    for axes, (task, result) in zip(others, found.items(), strict=True):
+        _draw_accuracy(axes, task, result)
+    for axes in (left, *others):
+        axes.grid(alpha=0.25)
+    return plots.save(figure, path)
+
+
+def _draw_accuracy(axes: Axes, task: str, found: Learned) -> None:
+    rate, learning = found.fidelity.rate.mean(1), TASKS[task]
+    mean, sd = 100 * found.reference.mean(), 100 * found.reference.std(ddof=1)
+    axes.axhline(mean, color=plots.COLOURS[6], label="ODE, mean ± sd")
+    axes.axhspan(mean - sd, mean + sd, color=plots.COLOURS[6], alpha=0.12)
+    kinds = {"weights, read out without events": found.accuracy}
+    kinds["the circuit itself, label let go"] = found.accuracy_by_events
+    for k, (name, values) in enumerate(kinds.items()):
+        mid, bar = 100 * values.mean(1), 100 * values.std(1, ddof=1)
+        style: dict[str, Any] = {"color": plots.COLOURS[k], "marker": "os"[k], "capsize": 2}
+        # Points of the two kinds stand side by side, so that their bars can be told apart.
+        at = rate * (0.985, 1.015)[k]
+        axes.errorbar(at[:-1], mid[:-1], bar[:-1], linestyle=plots.DASHES[k], label=name, **style)
+        axes.errorbar(at[-1:], mid[-1:], bar[-1:], linestyle="", markerfacecolor="none", **style)
+    for q, x in zip(STEPS, rate, strict=False):
+        axes.annotate(
+            f"q = {q:g}",
+            (x, 0.02),
+            xycoords=("data", "axes fraction"),
+            rotation=90,
+            ha="center",
+            va="bottom",
+            fontsize=7,
+        )
+    sizes = "-".join(map(str, learning.sizes))
+    axes.set(
+        xscale="log",
+        title=f"{task}, {sizes}, {learning.presentations} samples of {learning.t_pres:g} s",
+        xlabel="events per neuron and second (both kinds)",
+        ylabel=f"accuracy, %: mean ± sd of {len(SEEDS)} chips",
+    )
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, fontsize=8, loc="center right")

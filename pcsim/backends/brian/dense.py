@@ -1,0 +1,74 @@
+"""Layers whose weights are whole arrays instead of `Synapses`: for batches, products and C++.
+
+The neurons are those of `build`, in the order (chip, sample, unit). The arrays of a map are the
+variables of a `NeuronGroup` without equations of motion, in the order (chip, post, pre): they can
+be read and monitored like any other. Who moves them is `matrix_products` or `fused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from brian2 import NeuronGroup, second
+from numpy.typing import ArrayLike
+
+from pcsim.backends.brian.build import Parts, neurons
+from pcsim.backends.brian.initial_weights import set_initial_weights
+from pcsim.backends.brian.plan import Plan
+from pcsim.backends.brian.products import Products
+from pcsim.backends.brian.support import no
+from pcsim.circuit import Circuit
+from pcsim.kernels.parameters import Parameters
+from pcsim.network import Mode
+
+
+def why_not_dense(plan: Plan, own_tau_w: bool) -> str | None:
+    """Return why a population cannot be made of whole arrays, or None if it can."""
+    if own_tau_w:
+        return "time constants per weight"
+    if plan.within:
+        return f"synapses within a layer ({plan.within[0].name})"
+    return None
+
+
+def build_dense(
+    plan: Plan,
+    circuit: Circuit,
+    params: Parameters,
+    mode: Mode,
+    *,
+    samples: int = 1,
+    own: bool = False,
+    seeds: Sequence[int] = (),
+    tau_x: Sequence[ArrayLike] | None = None,
+    **options: Any,
+) -> Parts:
+    """Build neurons and arrays; arguments as in `build`, `samples` share the weights of a chip."""
+    if reason := why_not_dense(plan, own):
+        raise no(
+            "brian.products, brian.fused",
+            f"{reason} are no products of whole layers; switch them off",
+        )
+    chips = params.replicas
+    layers = tuple(neurons(group, chips * samples, **options) for group in plan.groups)
+    for k, (layer, group) in enumerate(zip(layers, plan.groups, strict=True)):
+        if "tau_x" in layer.variables:
+            tau = np.asarray(circuit.tau_x if tau_x is None else tau_x[k], dtype=np.float64)
+            spread = np.broadcast_to(tau, (chips, samples, group.units))
+            layer.tau_x = spread.ravel() * second
+    maps = tuple(
+        NeuronGroup(
+            params.of[link.post]["w"].nelement(),
+            "\n".join(f"{name} : 1" for name in Products.of(link.text).arrays),
+            name=link.name,
+            namespace={},
+            **options,
+        )
+        for link in plan.connections
+    )
+    set_initial_weights(
+        layers, maps, circuit, params, mode, list(seeds) or list(range(chips)), samples
+    )
+    return Parts(plan, layers, maps)

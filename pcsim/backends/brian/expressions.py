@@ -1,0 +1,105 @@
+"""Pieces of equations that all circuits share: rates, somas, plastic weights."""
+
+from __future__ import annotations
+
+from pcsim.backends.brian.layer import Layer
+from pcsim.circuit import Circuit
+from pcsim.errors import UnsupportedError
+
+SLOPE_BELOW_ZERO = 0.01
+"""Of the leaky relu, as everywhere in pcsim."""
+_LEAKY = f"({SLOPE_BELOW_ZERO} + {1 - SLOPE_BELOW_ZERO}*int({{x}} > 0))"
+RATES: dict[str, tuple[str, str]] = {
+    "identity": ("{x}", "1"),
+    "tanh": ("tanh({x})", "1 - {r}**2"),
+    "sigmoid": ("1/(1 + exp(-{x}))", "{r}*(1 - {r})"),
+    "relu": ("{x}*int({x} > 0)", "int({x} > 0)"),
+    "leaky_relu": (f"{{x}}*{_LEAKY}", _LEAKY[1:-1]),
+}
+"""f and f' of every nonlinearity, as expressions in the variables {x} and {r} = f(x)."""
+
+
+def lines_to_text(lines: list[str]) -> str:
+    """Join the lines of one set of equations."""
+    return "\n".join(lines) + "\n"
+
+
+def rate(f: str, x: str) -> str:
+    """Return f(x) for a variable called x."""
+    return _known(f)[0].format(x=x)
+
+
+def slope(f: str, x: str, r: str) -> str:
+    """Return f'(x) for variables called x and r = f(x)."""
+    return _known(f)[1].format(x=x, r=r)
+
+
+def _known(f: str) -> tuple[str, str]:
+    if f not in RATES:
+        raise UnsupportedError(
+            f"backend brian: network.f {f!r} has no elementwise Brian2 expression here; "
+            f"choose one of {', '.join(RATES)}"
+        )
+    return RATES[f]
+
+
+def rate_lines(layer: Layer) -> list[str]:
+    """Return r = f(x) and its slope, for layers that predict another."""
+    if layer.f is None:
+        return []
+    # x moves at the end of a time step only, so that its rate is needed once per step.
+    return [
+        f"r = {rate(layer.f, 'x')} : 1 (constant over dt)",
+        f"slope = {slope(layer.f, 'x', 'r')} : 1",
+    ]
+
+
+def soma(
+    circuit: Circuit, layer: Layer, force: str, *, over: str = "tau_x", state: str = "x"
+) -> str:
+    """Return dx/dt = force/over, with white noise; both stop where x is clamped."""
+    gate = "free*" if layer.clamped == "switched" else ""
+    noise = f" + {gate}sigma_x*xi" if circuit.sigma_x else ""
+    return f"d{state}/dt = {gate}({force})/{over}{noise} : 1"
+
+
+def soma_parameters(layer: Layer) -> list[str]:
+    """Return what is set once per unit: its time constant, and the switch of a clamp."""
+    lines = ["tau_x : second (constant)"]
+    if layer.clamped == "switched":
+        lines.append("free : 1 (constant)  # 1: x moves, 0: x is clamped")
+    return lines
+
+
+def plastic(circuit: Circuit, name: str, hebb: str) -> str:
+    """Return dw/dt = (hebb − λw)/τ_w of a weight."""
+    if not circuit.weight_decay:
+        return f"d{name}/dt = {hebb}/tau_w : 1 (clock-driven)"
+    return f"d{name}/dt = ({hebb} - decay*{name})/tau_w : 1 (clock-driven)"
+
+
+def feedback_weight(circuit: Circuit) -> str:
+    """Return what stands for w on the way back."""
+    ways = {"shared": "w", "sign": "size_post*sign(w)"}
+    return ways.get(circuit.transport, "w_fb")
+
+
+def feedback_lines(circuit: Circuit, hebb: str) -> list[str]:
+    """Return the equations of separate feedback weights, or of what the forward signs need."""
+    return {
+        "shared": [],
+        "random": ["w_fb : 1 (constant)"],
+        "kolen_pollack": [plastic(circuit, "w_fb", hebb)],
+        "sign": ["row_power_post = w**2 : 1 (summed)"],
+    }[circuit.transport]
+
+
+def size_lines(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return, for feedback by sign, the size √(mean w²) of the array onto this layer."""
+    if circuit.transport != "sign" or not layer.sends_feedback:
+        return []
+    return [
+        "size = sqrt(array_power/n_weights) : 1  # of the weights onto this layer",
+        "row_power : 1  # w squared, a sum over the layer above",
+        "array_power : 1  # and over this layer",
+    ]

@@ -1,0 +1,34 @@
+"""Where a layer stands in the chain, as far as its equations depend on it. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer of value neurons."""
+
+    f: str | None = "tanh"
+    """Nonlinearity on the way to the layer below; None where there is none (the datum)."""
+    g: str = "identity"
+    """Nonlinearity of the prediction it receives (the convention `post`)."""
+    predicted_by: Literal["above", "prior", "nothing"] = "above"
+    """What its error is measured from; `nothing` is a flat prior."""
+    clamped: Literal["never", "switched", "always"] = "never"
+    """`switched`: a variable `free` (1 or 0, per unit) says whether x moves."""
+    bias: bool = True
+    precision: bool = False
+    """Whether errors are divided by a variance `var` per unit."""
+    learned_variance: bool = False
+    """Whether ln var is a state `log_var` that learns."""
+    categorical: bool = False
+    """Whether the energy is categorical: predictions are logits."""
+    sends_feedback: bool = False
+    """Whether the layer above is free, and so hears this one's errors."""
+    interneurons: bool = False
+    """dendritic, sacramento: whether units of the layer above have interneurons that predict this
+    one; they stand beside its units, one each."""
+    own_tau_w: bool = False
+    """Whether every weight and bias has a time constant of its own."""

@@ -1,0 +1,179 @@
+"""What is seen of a Brian2 population from outside: the names and shapes of the torch backend.
+
+States that move are shown as they are; what is computed from them (algebraic errors, quasi-static
+compartments, energies) belongs to the state from which the last step was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pcsim.backends.brian.arrays import Arrays
+from pcsim.backends.brian.initial_weights import basal_gain
+from pcsim.circuit import Circuit
+from pcsim.kernels.energy import energy_kernel
+from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.transport import Feedback
+from pcsim.maps import Prior
+from pcsim.network import Network
+
+SHOWN = {
+    "x": ("x", 0),
+    "u": ("u", 0),
+    "err": ("err", 0),
+    "inter": ("inter", 1),
+    "v_apical": ("apical", 0),
+}
+"""Variables of layer k and the names they are shown by, with what is added to k."""
+VARIABLES = {shown: (name, shift) for name, (shown, shift) in SHOWN.items()}
+
+
+class Steps(Protocol):
+    """Whoever takes the steps."""
+
+    before: list[dict[str, np.ndarray]]
+    """What moves in each layer, as it was before the last step."""
+
+    @property
+    def steps(self) -> int:
+        """Time steps so far."""
+
+    def settle(self) -> None:
+        """Take all steps that were asked for, so that arrays are up to date."""
+
+
+class Population:
+    """A Brian2 population, to be looked at."""
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        network: Network,
+        circuit: Circuit,
+        params: Parameters,
+        simulator: Steps,
+        *,
+        dt: float,
+        seeds: Sequence[int],
+    ) -> None:
+        self._arrays, self._simulator = arrays, simulator
+        self.network, self.circuit, self._dt = network, circuit, dt
+        self._start = Parameters(network, params.flat.detach().clone())
+        self._seeds = list(seeds) or list(range(params.replicas))
+
+    @property
+    def attenuation(self) -> list[float] | None:
+        """Return a_B of every layer of a dendritic circuit, whose arrays hold θ/a_B."""
+        if self.circuit.kind != "dendritic":
+            return None
+        return [basal_gain(self.circuit, k) for k in range(len(self.network.nodes) - 1)]
+
+    def states(self) -> dict[str, Tensor]:
+        """Return states (chip, sample, unit), and what was computed from them in the last step.
+
+        A clamped input has no error here, also where the network gives it a prior.
+        """
+        self._simulator.settle()
+        arrays, found, computed = self._arrays, {}, {}
+        for k, before in enumerate(self._simulator.before):
+            for name, (shown, shift) in SHOWN.items():
+                if name == "x" or name in before:
+                    found[f"{shown}{k + shift}"] = arrays.read(k, name)
+                elif arrays.has(k, name):
+                    computed[f"{shown}{k + shift}"] = arrays.read(k, name, before)
+        return found | computed
+
+    def moving(self) -> dict[str, Tensor]:
+        """Return copies of the states that move, by name."""
+        self._simulator.settle()
+        return {label: self._arrays.read(*self.variable(label)) for label in self.moving_names()}
+
+    def moving_names(self) -> list[str]:
+        """Return the names of the states that move when no layer is let go."""
+        names = []
+        for name, (shown, shift) in SHOWN.items():
+            for k, before in enumerate(self._simulator.before):
+                held = name in ("x", "u") and self._arrays.has(k, "free")
+                if name in before and not held:
+                    names.append(f"{shown}{k + shift}")
+        return names
+
+    def variable(self, label: str) -> tuple[int, str]:
+        """Return layer and variable of a name such as `x1`."""
+        shown = label.rstrip("0123456789")
+        name, shift = VARIABLES[shown]
+        return int(label.removeprefix(shown)) - shift, name
+
+    def theta(self) -> Parameters:
+        """Return the weights in the units of the network, in memory of their own."""
+        self._simulator.settle()
+        arrays, theta = self._arrays, Parameters(self.network, torch.zeros_like(self._start.flat))
+        for k in range(len(arrays.parts.maps)):
+            gain = basal_gain(self.circuit, k)
+            theta.of[k]["w"].copy_(gain * arrays.weights(k, "w"))
+            if "b" in theta.of[k]:
+                theta.of[k]["b"].copy_(gain * arrays.read(k, "b")[:, 0])
+            if "log_var" in theta.of[k]:
+                theta.of[k]["log_var"].copy_(arrays.read(k, "log_var")[:, 0])
+        return theta
+
+    def energy_by_node(self) -> Tensor:
+        """Return E_l (chip, predicted node), summed over samples, of the last step."""
+        self._simulator.settle()
+        totals = []
+        for k, node in enumerate(self.network.nodes):
+            if node.map is not None:
+                x, mu, own = self._compared(k)
+                released = self._arrays.has(k, "free") and bool(
+                    (self._arrays.read(k, "free") > 0).all()
+                )
+                kernel = energy_kernel(node, "free" if released or k else "clamped", own)
+                assert kernel  # every layer of a chain is a value node
+                kernel.allocate(x)
+                kernel.errors(x, mu)
+                totals.append(kernel.total())
+        return torch.stack(totals, 1)
+
+    def _compared(self, k: int) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """Return x and its prediction in the last step, and the learned variance."""
+        arrays, before = self._arrays, self._simulator.before[k]
+        spec, x = self.network.nodes[k].map, arrays.read(k, "x", before)
+        learned = arrays.has(k, "log_var")
+        own = {"log_var": arrays.read(k, "log_var", before)[:, 0]} if learned else {}
+        if isinstance(spec, Prior):
+            return x, torch.full_like(x, spec.mean), own
+        if arrays.has(k, "v_alone"):  # sacramento: as its flow shows it, after the step
+            return arrays.read(k, "x"), arrays.read(k, "v_alone"), own
+        if not arrays.has(k, "mu"):
+            return x, x - arrays.read(k, "err", before), own
+        mu = arrays.read(k, "mu", before)
+        outside = arrays.stored(k, "mu") and arrays.has(k, "b")
+        return x, mu + arrays.read(k, "b", before) if outside else mu, own
+
+    @property
+    def feedback(self) -> Feedback | None:
+        """Feedback weights, where they are arrays of their own.
+
+        Nothing needs those onto a clamped input, so Brian2 has none: fixed ones are as they were
+        drawn, and Kolen–Pollack's follow from θ − B = (1 − λ dt/τ_w)ⁿ (θ − B)(0).
+        """
+        circuit = self.circuit
+        if circuit.transport == "shared":
+            return None
+        theta = self.theta()
+        gain = circuit.feedback_gain
+        drawn = Feedback(circuit.transport, self._start, self._seeds, gain)
+        now = Feedback(circuit.transport, theta, self._seeds, gain)
+        kept = (1 - circuit.weight_decay * self._dt / circuit.weight_time) ** self._simulator.steps
+        for k, link in enumerate(self._arrays.parts.maps):
+            if "w_fb" in link.variables:
+                now.of[k]["w"].copy_(self._arrays.weights(k, "w_fb"))
+            elif now.learns:
+                start = self._start.of[k]["w"] - drawn.of[k]["w"]
+                now.of[k]["w"].copy_(theta.of[k]["w"] - kept * start)
+        return now

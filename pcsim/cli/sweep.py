@@ -1,0 +1,72 @@
+"""`pcsim sweep CONFIG`: run a configuration over any of its fields, and store every point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcsim.cli.progress import console, progress
+from pcsim.cli.run import pairs
+from pcsim.sweep import read_sweep
+from pcsim.sweep import sweep as run_sweep
+from pcsim.sweep.engine import spoken
+from pcsim.sweep.folder import MERGED, SweepFolder, check_same
+from pcsim.sweep.outcome import Survey, survey, survey_of
+
+MOST_REASONS = 5
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(help="TOML file with a [sweep] section.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Store [out/<config name>.sweep].")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes on this machine; 0: in this one.")
+    ] = 0,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a running dask scheduler, tcp://host:8786.")
+    ] = None,
+    status: Annotated[bool, typer.Option("--status", help="Only say how far it is.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed points again.")] = False,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: learning.alpha=1e-3 (repeatable)."),
+    ] = None,
+) -> None:
+    """Run every combination of the swept fields; stopped, the same command goes on."""
+    described = read_sweep(config, pairs(change))
+    folder = SweepFolder(out or Path("out") / f"{config.stem}.sweep")
+    if status:
+        if folder.exists():
+            check_same(folder.description(), described, folder.path)
+        tell(survey(described, folder))
+        return
+    axes = " × ".join(f"{len(axis)} {axis.dim}" for axis in described.table.axes)
+    console.print(f"{axes}, {len(described.seeds)} seeds each", highlight=False, soft_wrap=True)
+    with progress("sweep", remaining=False) as report:
+        result = run_sweep(
+            described, folder.path, workers=workers, cluster=cluster, retry=retry, report=report
+        )
+    tell(survey_of(result))
+    console.print(f"stored in {folder.path / MERGED}", soft_wrap=True)
+
+
+def tell(found: Survey) -> None:
+    """Print done, failed and remaining points, and why points failed."""
+    words = [f"{found.done} of {found.total} points done"]
+    words += [f"{found.diverged} of them diverged"] if found.diverged else []
+    words += [f"{found.failed} failed"] if found.failed else []
+    missing = found.total - found.done - found.failed
+    words += [f"{missing} missing"] if missing else []
+    if found.seconds_left is not None:
+        words.append(f"about {spoken(found.seconds_left)} left at the pace so far")
+    if missing:
+        words.append("at work now" if found.busy else "not running now")
+    console.print(", ".join(words), highlight=False, soft_wrap=True)
+    for reason in found.reasons[:MOST_REASONS]:
+        console.print(f"  {reason}", highlight=False, markup=False, soft_wrap=True)
+    if len(found.reasons) > MOST_REASONS:
+        console.print(f"  … and {len(found.reasons) - MOST_REASONS} other reasons")

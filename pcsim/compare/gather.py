@@ -1,0 +1,89 @@
+"""From what the user gave (files, configurations, results) to contenders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pcsim import config as configuration
+from pcsim import store
+from pcsim.compare.contender import Contender
+from pcsim.compare.external import from_csv, from_hdf5
+from pcsim.compare.stored import from_result
+from pcsim.config import Config
+from pcsim.errors import ConfigError
+from pcsim.run import run
+from pcsim.status import Report
+from pcsim.store import Result
+
+Source = Path | str | Config | Result
+
+
+def gather(
+    runs: Sequence[Source] | Mapping[str, Source],
+    at: Mapping[str, float],
+    folder: Path | None,
+    report: Report | None,
+) -> list[Contender]:
+    """Return the contenders in the order given; names are those of the files unless given."""
+    if isinstance(runs, Mapping):
+        named = list(runs.items())
+    else:
+        named = list(zip(names(runs), runs, strict=True))
+    if len(named) < 2:
+        raise ConfigError(f"compare: needs at least two runs, got {len(named)}")
+    return [_contender(name, source, at, folder, report) for name, source in named]
+
+
+def names(runs: Sequence[Source]) -> list[str]:
+    """Return a name for each run, all different."""
+    found: list[str] = []
+    for run_number, source in enumerate(runs, 1):
+        if isinstance(source, Path | str):
+            name = Path(source).stem
+            if name in found:
+                name = f"{Path(source).parent.name}/{name}"
+        else:
+            name = f"run {run_number}"
+        while name in found:
+            name = f"{name} ({run_number})"
+        found.append(name)
+    return found
+
+
+def _contender(
+    name: str,
+    source: Source,
+    at: Mapping[str, float],
+    folder: Path | None,
+    report: Report | None,
+) -> Contender:
+    if isinstance(source, Result):
+        return from_result(name, name, source, at)
+    if isinstance(source, Config):
+        return from_result(name, name, run(source, report=report), at)
+    path = Path(source)
+    if path.suffix == ".toml":
+        return from_result(name, str(path), _run_or_reuse(path, folder, report), at)
+    if path.suffix == ".csv":
+        return from_csv(name, path)
+    if path.is_file() and not store.is_result(path):
+        return from_hdf5(name, path)
+    return from_result(name, str(path), store.load(path), at)
+
+
+def _run_or_reuse(path: Path, folder: Path | None, report: Report | None) -> Result:
+    """Run a configuration; with a folder, keep the result there, and use it the next time."""
+    config = configuration.load(path)
+    if folder is None:
+        return run(config, report=report)
+    out = folder / f"{path.stem}.h5"
+    if out.exists():
+        result = store.load(out)
+        if result.attrs.get("config") == config.to_json():
+            return result
+        raise ConfigError(
+            f"{out}: was made by another configuration than {path}; "
+            f"move it away, or choose another folder with --out"
+        )
+    return run(config, out, report=report)

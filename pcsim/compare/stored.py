@@ -1,0 +1,183 @@
+"""Contenders from the results of `pcsim run`: training, chips in continuous time, automatic.
+
+How far a run is at each record follows from its configuration:
+
+    samples         epochs · batches · B
+    updates         per batch: BP, PC, Z-IL 1; iPC T; in continuous time one per time step
+    simulated time  per batch: PC, iPC T γ τ_x; Z-IL L γ τ_x; BP none
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pcsim import config as configuration
+from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
+from pcsim.config import Config
+from pcsim.errors import ConfigError
+from pcsim.store import Result
+from pcsim.timing import Timing
+
+
+def from_result(name: str, source: str, result: Result, at: Mapping[str, float]) -> Contender:
+    """Return a contender; `at` chooses the value of every grid axis."""
+    if "config" not in result.attrs:
+        raise ConfigError(f"{source}: holds no configuration; give a result of `pcsim run`")
+    config = configuration.from_json(str(result.attrs["config"]))
+    axes, at = grid_axes(result), dict(at)
+    accuracy = next((n for n in ("accuracy", "test_accuracy") if n in result.variables), None)
+    if accuracy is None:
+        raise ConfigError(
+            f"{source}: holds no test accuracy (data.mode = {config.data.mode!r}); "
+            f"compare needs supervised runs"
+        )
+    for axis in axes:
+        if axis not in at:
+            labels = ", ".join(f"{v:g}" for v in result[axis])
+            raise ConfigError(
+                f"{source}: has an axis {axis} ({labels}); choose with --at {axis}=VALUE"
+            )
+
+    def take(variable: str) -> Array | None:
+        """Return a variable (seed, …) at the chosen grid values."""
+        if variable not in result.variables:
+            return None
+        values, dims = result[variable], list(result.variables[variable].dims)
+        for axis in axes:
+            values = np.take(values, _index(result, axis, at[axis], source), axis=dims.index(axis))
+            dims.remove(axis)
+        return np.moveaxis(values, dims.index("seed"), 0)
+
+    final = take(accuracy)
+    assert final is not None
+    rate = Rate(config, result, at.get("gamma", config.schedule.gamma) if "gamma" in axes else None)
+    return Contender(
+        name=name,
+        source=source,
+        fields=_flat(config.model_dump(mode="json")),
+        seeds=result["seed"],
+        accuracy=final,
+        accuracy_curve=_accuracy_curve(final, take("test_accuracy"), result, rate),
+        energy_curve=_energy_curve(take("train_energy"), take("energy"), result, rate),
+        parameters=take("parameters"),
+        predictions=take("predictions"),
+        config=config,
+        origin=json.loads(str(result.attrs.get("data_origin", "{}"))),
+    )
+
+
+def grid_axes(result: Result) -> tuple[str, ...]:
+    """Return the axes besides the seeds on which a run is spread."""
+    name = "accuracy" if "accuracy" in result.variables else "parameters"
+    known = ("seed", "parameter")
+    if name not in result.variables:
+        return ()
+    return tuple(d for d in result.variables[name].dims if d not in known)
+
+
+def _index(result: Result, axis: str, value: float, source: str) -> int:
+    labels = result[axis]
+    found = np.flatnonzero(np.isclose(labels.astype(float), value, rtol=1e-6, atol=0))
+    if not len(found):
+        shown = ", ".join(f"{v:g}" for v in labels)
+        raise ConfigError(f"{source}: --at {axis}={value:g} is none of {shown}")
+    return int(found[0])
+
+
+class Rate:
+    """How samples, updates and simulated time go on in a run."""
+
+    def __init__(self, config: Config, result: Result, gamma: float | None) -> None:
+        train = float(result.attrs.get("train_samples", np.nan))
+        batch = config.learning.batch or train
+        self.train, self.batch = train, batch
+        self.batches = np.floor(train / batch)
+        """Per epoch."""
+        schedule, rule = config.schedule, config.schedule.rule
+        self.continuous = config.run.backend != "discrete"
+        self.automatic = config.run.automatic
+        if self.continuous:
+            timing = Timing.of(config)
+            settle = timing.settle if config.data.mode == "supervised" else 0
+            self.steps, self.dt = timing.present + settle, timing.dt
+        else:
+            depth = config.network.build().depth
+            self.steps = {"bp": 0, "zil": depth}.get(rule, schedule.T)
+            self.dt = (gamma or schedule.gamma) * config.circuit.tau_x
+        self.writes = self.steps if self.continuous or rule == "ipc" else 1
+        self.has_time = rule != "bp"
+
+    def after_epochs(self, epochs: Array) -> dict[str, Array]:
+        """Return the progress after whole epochs."""
+        batches = epochs * self.batches
+        time = batches * self.steps * self.dt if self.has_time else np.full(epochs.shape, np.nan)
+        return {
+            "samples": batches * self.batch,
+            "updates": batches * self.writes,
+            "simulated_time": time,
+        }
+
+    def after_steps(self, steps: Array) -> dict[str, Array]:
+        """Return the progress after steps of a run that writes at every step."""
+        shown = np.full(steps.shape, self.train)  # an automatic run presents everything once
+        if not self.automatic:
+            shown = steps / self.steps * self.batch
+        return {"samples": shown, "updates": steps, "simulated_time": steps * self.dt}
+
+
+def _for_seeds(progress: Mapping[str, Array], seeds: int) -> dict[str, Array]:
+    return {name: np.broadcast_to(row, (seeds, len(row))) for name, row in progress.items()}
+
+
+def _accuracy_curve(final: Array, curve: Array | None, result: Result, rate: Rate) -> Curve:
+    seeds = len(final)
+    if curve is None or curve.ndim == 1:  # an automatic discrete run: known at the end only
+        progress = unknown_progress((seeds, 1))
+        if "steps" in result.variables and result["steps"].shape == (seeds,):
+            progress = rate.after_steps(result["steps"][:, None].astype(float))
+        return Curve(final[:, None], progress)
+    if "accuracy_time" in result.coords:
+        steps = np.round(result["accuracy_time"] / rate.dt)
+        return Curve(curve, _for_seeds(rate.after_steps(steps), seeds))
+    return Curve(curve, _for_seeds(rate.after_epochs(result["epoch"].astype(float)), seeds))
+
+
+def _energy_curve(
+    train: Array | None, energy: Array | None, result: Result, rate: Rate
+) -> Curve | None:
+    if train is not None:
+        progress = rate.after_epochs(result["epoch"].astype(float))
+        return Curve(train, _for_seeds(progress, len(train)))
+    if energy is None:
+        return None
+    if "step" in result.coords:
+        steps = np.arange(1, energy.shape[1] + 1, dtype=float)
+        return Curve(energy, _for_seeds(rate.after_steps(steps), len(energy)))
+    total = energy.sum(-1)  # over the nodes
+    # A record belongs to the state before its step.
+    steps = np.round(result["time"] / rate.dt) + 1
+    if rate.automatic or not np.isfinite(rate.batches):
+        return Curve(total, _for_seeds(rate.after_steps(steps), len(total)))
+    # As in a discrete training: at the end of each presentation, mean over each epoch.
+    at_end = steps % rate.steps == 0
+    if at_end.any():
+        total, steps = total[:, at_end], steps[at_end]
+    epoch = np.ceil(steps / (rate.batches * rate.steps)).astype(int)
+    epochs = np.unique(epoch)
+    means = np.stack([total[:, epoch == one].mean(1) for one in epochs], 1)
+    return Curve(means, _for_seeds(rate.after_epochs(epochs.astype(float)), len(total)))
+
+
+def _flat(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested sections as dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{above}{name}.")
+        else:
+            found[f"{above}{name}"] = value
+    return found

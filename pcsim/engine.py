@@ -1,0 +1,96 @@
+"""What a run in continuous time asks of whoever integrates it: torch or Brian2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.transport import Feedback
+
+LIMIT = 1e6
+"""A state beyond this is called diverged, long before numbers overflow."""
+
+
+class Observed(Protocol):
+    """A circuit as it is seen from outside; reading never changes it."""
+
+    @property
+    def attenuation(self) -> list[float] | None:
+        """Per layer: the arrays hold w/a where the network means w; None: w itself."""
+
+    @property
+    def feedback(self) -> Feedback | None:
+        """Feedback weights, where the circuit has a choice of transport."""
+
+    def theta(self) -> Parameters:
+        """Return the weights in the units of the network, for a feed-forward read-out."""
+
+    def energy_by_node(self) -> Tensor:
+        """Return E_l (chip, predicted node), summed over samples, of the last step."""
+
+    def moving(self) -> dict[str, Tensor]:
+        """Return the states that move, by name."""
+
+    def states(self) -> dict[str, Tensor]:
+        """Return every named state and observable (chip, sample, unit) for recording."""
+
+
+class Engine(Protocol):
+    """Chips in continuous time, one Euler step (or one step of another solver) at a time."""
+
+    dt: float
+    diverged_at: Tensor
+    params: Parameters
+
+    @property
+    def steps(self) -> int:
+        """Time steps so far."""
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds so far."""
+
+    @property
+    def flow(self) -> Observed:
+        """The circuit, to be looked at."""
+
+    def load(
+        self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
+    ) -> None:
+        """Clamp new data for `steps` steps; all else flows on."""
+
+    def clamp_moved(self, index: int, value: Tensor) -> None:
+        """Take note that the clamped tensor of a node was changed in place."""
+
+    def feedforward(self) -> None:
+        """Set the free states to the feed-forward pass."""
+
+    def set_states(self, states: Mapping[str, Tensor]) -> None:
+        """Set states that move, by name."""
+
+    def zero_states(self) -> None:
+        """Set every state that moves to zero."""
+
+    def drive(self, program: Iterator[None], steps: int) -> None:
+        """Take one step whenever the program yields, at most `steps`; it acts between them."""
+
+    def mark_diverged(self) -> Tensor:
+        """Note the time at which chips are found diverged; return all that are (chip,)."""
+
+    def weights(self) -> list[Tensor]:
+        """Return every array that learns, for a checkpoint."""
+
+    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
+        """Take up weights of a checkpoint and the number of steps they have seen."""
+
+
+def beyond_limit(states: Mapping[str, Tensor], weights: Tensor) -> Tensor:
+    """Return which chips (chip,) have left the range in which numbers mean something."""
+    bad = ~torch.isfinite(weights.sum(1))
+    for state in states.values():
+        bad = bad | ~(state.flatten(1).abs().amax(1) < LIMIT)
+    return bad.cpu()

@@ -1,0 +1,113 @@
+"""From a configuration to the engine that integrates it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from pcsim.backends.continuous import Continuous
+from pcsim.config import Config
+from pcsim.continuous.flow import Tau
+from pcsim.continuous.solvers import Draw
+from pcsim.engine import Engine
+from pcsim.errors import UnsupportedError
+from pcsim.kernels.parameters import Parameters
+from pcsim.network import Network
+from pcsim.substrate import Chips
+from pcsim.timing import Timing
+
+
+def engine_for(
+    config: Config,
+    network: Network,
+    params: Parameters,
+    timing: Timing,
+    *,
+    seeds: Sequence[int],
+    samples: int,
+    scale: float,
+    tau_x: Sequence[Tau] | None,
+    tau_w: Tensor | None,
+    draw: Draw,
+    chips: Chips | None = None,
+) -> Engine:
+    """Return the engine of `run.backend`, with these initial weights and time constants."""
+    if config.run.backend == "brian":
+        return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w)
+    return Continuous(
+        network,
+        params,
+        timing.circuit,
+        dt=timing.dt,
+        solver_name=config.solver.name,
+        mode=config.data.mode,
+        seeds=seeds,
+        scale=scale,
+        tau_x=tau_x,
+        tau_w=tau_w,
+        draw=draw,
+        fast=config.schedule.fast,
+        chips=chips,
+    )
+
+
+def _brian(
+    config: Config,
+    network: Network,
+    params: Parameters,
+    timing: Timing,
+    seeds: Sequence[int],
+    samples: int,
+    scale: float,
+    tau_x: Sequence[Tau] | None,
+    tau_w: Tensor | None,
+) -> Engine:
+    _refuse(config)
+    from pcsim.backends.brian import BrianBackend  # Brian2 is optional, and slow to import
+
+    settings = config.brian
+    return BrianBackend(
+        network,
+        params,
+        timing.circuit,
+        dt=timing.dt,
+        mode=config.data.mode,
+        seeds=seeds,
+        scale=scale,
+        tau_x=tau_x,
+        tau_w=tau_w,
+        target=settings.target,
+        dense=settings.dense,
+        folder=settings.folder or None,
+        samples=samples,
+    )
+
+
+def _refuse(config: Config) -> None:
+    """Refuse what a run on Brian2 cannot honour, with the name of the field and the reason."""
+
+    def no(field: str, reason: str) -> UnsupportedError:
+        return UnsupportedError(f"backend brian: {field}: {reason}")
+
+    if config.solver.name != "euler":
+        raise no(
+            f"solver.name {config.solver.name!r}",
+            "sums over synapses are made once per time step, so that only 'euler' is itself here",
+        )
+    if not config.hardware.ideal or config.grid.hardware:
+        raise no("hardware", "non-idealities are not available on Brian2 yet")
+    if config.circuit.sigma_x:
+        raise no(
+            "circuit.sigma_x",
+            "Brian2 draws noise from generators that belong to the whole process, so "
+            "solver.noise_seed could not be honoured; use BrianBackend from Python",
+        )
+    if config.run.device != "cpu":
+        raise no(f"run.device {config.run.device!r}", "Brian2 computes on the 'cpu'")
+    if config.run.automatic and config.brian.target == "standalone":
+        raise no(
+            "run.automatic with brian.target 'standalone'",
+            "the energy is judged after every step, and the program shows nothing between its "
+            "start and its end; use target 'numpy' or 'cython'",
+        )

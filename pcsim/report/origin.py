@@ -1,0 +1,68 @@
+"""Configuration, provenance, and how to make a store again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pcsim.report.toml_text import toml_text
+from pcsim.report.view import View
+from pcsim.rows import Rows
+
+HIDDEN = frozenset({"config", "configs", "base_config", "sweep", "axes", "settings", "unlike"})
+"""Attributes that are shown elsewhere, in a form a person can read."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A text to be shown as it is, with a title."""
+
+    title: str
+    text: str
+
+
+def configurations(view: View) -> list[Listing]:
+    """Return the configurations behind a store, as TOML."""
+    attrs = view.result.attrs
+    if "base_config" in attrs:
+        data = json.loads(str(attrs["base_config"])) | {"sweep": json.loads(str(attrs["sweep"]))}
+        return [Listing(f"{view.name}.toml", toml_text(data))]
+    if "config" in attrs:
+        return [Listing(f"{view.name}.toml", toml_text(json.loads(str(attrs["config"]))))]
+    if "configs" in attrs:
+        given = json.loads(str(attrs["configs"]))
+        return [
+            Listing(f"{name}.toml", toml_text(json.loads(text)))
+            for name, text in given.items()
+            if text
+        ]
+    return []
+
+
+def provenance_rows(view: View) -> Rows:
+    """Return versions, commit, command line, machine: all that is not shown elsewhere."""
+    rows = [
+        (name.removeprefix("version_") if name.startswith("version_") else name, str(value))
+        for name, value in sorted(view.result.attrs.items())
+        if name not in HIDDEN
+    ]
+    return Rows("Provenance", ("", ""), (("file", view.source), *rows), words=True)
+
+
+def commands(view: View) -> list[str]:
+    """Return the steps that make this store again."""
+    attrs = view.result.attrs
+    commit, command = str(attrs.get("commit", "unknown")), str(attrs.get("command_line", ""))
+    steps = []
+    clean = commit.removesuffix("+changes")
+    if clean != "unknown":
+        note = "  # the source had further changes" if clean != commit else ""
+        steps.append(f"git checkout {clean}{note}")
+    steps.append("pip install -c constraints.txt .")
+    verb = {"comparison": "", "sweep": "sweep"}.get(view.kind, "run")
+    if verb and configurations(view):
+        steps.append(f"pcsim {verb} {view.name}.toml  # the configuration above")
+    elif command:
+        steps.append(command)
+    steps.append(f"pcsim report {view.source}")
+    return steps

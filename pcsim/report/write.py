@@ -1,0 +1,111 @@
+"""The call behind `pcsim report`: read stores, draw what they allow, write one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from pcsim.errors import StoreError
+from pcsim.report.along_axes import accuracy_along_axes, margins
+from pcsim.report.chip_spread import chip_spread
+from pcsim.report.origin import commands, configurations, provenance_rows
+from pcsim.report.page import Section, page, slug
+from pcsim.report.phase_diagram import phase_diagrams
+from pcsim.report.read import views
+from pcsim.report.running_curves import running_curves
+from pcsim.report.side_by_side import comparison_drawing, side_by_side
+from pcsim.report.summary import contents, headline, tables
+from pcsim.report.trajectory_lines import trajectory_lines
+from pcsim.report.view import View
+
+FIGURES = (
+    comparison_drawing,
+    phase_diagrams,
+    accuracy_along_axes,
+    running_curves,
+    margins,
+    chip_spread,
+    trajectory_lines,
+)
+"""Each looks at a store and returns the drawings it has data for; the page keeps this order."""
+KINDS = {
+    "training": "Training in epochs (discrete schedule)",
+    "chips": "A population of chips in continuous time",
+    "automatic": "Automatic run: full batch, nothing switched",
+    "sweep": "Sweep",
+    "comparison": "Comparison",
+}
+
+
+def report(
+    stores: Path | str | Sequence[Path | str],
+    out: Path | str | None = None,
+    *,
+    figures: Path | str | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write the report of one or several stores; return its path.
+
+    Main arguments:
+        stores: result files, sweep folders, or folders with results.
+        out: the HTML file; default: beside the first store, with its name.
+
+    Rarely used:
+        figures: folder for the same figures as SVG and PDF.
+        title: heading of the page; default: the names of the stores.
+    """
+    given = [stores] if isinstance(stores, Path | str) else list(stores)
+    if not given:
+        raise StoreError("report: give at least one store")
+    paths = [Path(one) for one in given]
+    seen = views(paths)
+    target = Path(out) if out else paths[0].with_suffix(".html")
+    sections = [section(view) for view in seen]
+    together = side_by_side(seen)
+    if together:
+        sections.insert(0, together)
+    if figures:
+        for one in sections:
+            prefix = f"{slug(one.title)}_" if len(sections) > 1 else ""
+            for drawing in one.drawings:
+                drawing.save(Path(figures), prefix)
+    heading = title or "Report: " + ", ".join(view.name for view in seen[:4]) + (
+        "…" if len(seen) > 4 else ""
+    )
+    words = "1 store" if len(seen) == 1 else f"{len(seen)} stores"
+    text = page(heading, f"pcsim report of {words}.", sections, metadata.version("pcsim"))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written ({error.strerror})") from None
+    return target
+
+
+def section(view: View) -> Section:
+    """Return all that can be shown of one store."""
+    attrs = view.result.attrs
+    words = [KINDS.get(view.kind, "Stored result")]
+    if "points" in attrs:
+        counts = [
+            f"{attrs[name]} {name}"
+            for name in ("done", "failed", "diverged", "missing")
+            if attrs.get(name)
+        ]
+        words.append(f"{attrs['points']} points: {', '.join(counts)}")
+    if view.varied:
+        words.append("varied: " + ", ".join(view.varied))
+    if "time_utc" in attrs:
+        words.append(f"made {str(attrs['time_utc'])[:16].replace('T', ' ')} UTC")
+    return Section(
+        view.name,
+        "; ".join(words) + ".",
+        headline(view),
+        drawings=[drawing for draw in FIGURES for drawing in draw(view)],
+        tables=tables(view),
+        listings=configurations(view),
+        provenance=provenance_rows(view),
+        contents=contents(view),
+        commands=commands(view),
+    )

@@ -1,0 +1,172 @@
+"""The sweep: finished points are kept, the others run, and everything is merged at the end."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from pcsim import store
+from pcsim.errors import ConfigError, InterruptedRunError, StoreError
+from pcsim.status import Report, Status
+from pcsim.store import Result
+from pcsim.sweep.distribute import Results, by_dask, in_process
+from pcsim.sweep.execute import job
+from pcsim.sweep.folder import MERGED, SweepFolder
+from pcsim.sweep.fuse import Run, parts, plan
+from pcsim.sweep.merge import merge
+from pcsim.sweep.outcome import FAILED, outcome_of
+from pcsim.sweep.points import Sweep, make_sweep, read_sweep
+
+
+class StoreWarning(UserWarning):
+    """Something in a store had to be mended."""
+
+
+def sweep(
+    description: Sweep | Mapping[str, Any] | str | Path,
+    out: str | Path,
+    *,
+    workers: int = 0,
+    cluster: str | None = None,
+    retry: bool = False,
+    report: Report | None = None,
+) -> Result:
+    """Run all points of a sweep that are not in the store yet; return everything, merged.
+
+    Main arguments:
+        description: a TOML file, or its content as a mapping: a configuration with `[sweep]`.
+        out: folder of the store; if the sweep was started there, it goes on.
+        workers: this many processes on this machine; 0: in this process.
+        cluster: address of a running dask scheduler.
+
+    Rarely used:
+        retry: run failed points again.
+        report: called now and then with a `Status`.
+    """
+    if workers < 0 or (workers and cluster):
+        raise ConfigError(f"workers: give a number above 0, or a cluster, got {workers}, {cluster}")
+    if isinstance(description, str | Path):
+        description = read_sweep(Path(description))
+    elif not isinstance(description, Sweep):
+        description = make_sweep(description)
+    folder = SweepFolder(Path(out))
+    with folder.held_for(description):
+        work = _Work(description, folder, retry)
+        runs = work.runs()
+        jobs = [job(description, run, work.missing) for run in runs]
+        remote = jobs and (workers or cluster)
+        results = by_dask(jobs, workers=workers, cluster=cluster) if remote else in_process(jobs)
+        return work.run(results, report)
+
+
+def load(path: str | Path) -> Result:
+    """Return what a store holds: its merged file, or the points that are finished so far."""
+    folder = SweepFolder(Path(path))
+    description = folder.description()
+    merged = folder.path / MERGED
+    entries = folder.entries()
+    if merged.exists():
+        latest = max((entry.path.stat().st_mtime for entry in entries), default=0.0)
+        if merged.stat().st_mtime >= latest:
+            return store.load(merged)
+    return merge(description, dict(folder.parts(entries)))
+
+
+class _Work:
+    """What is missing in a store, and the keeping of what arrives."""
+
+    def __init__(self, description: Sweep, folder: SweepFolder, retry: bool) -> None:
+        self.sweep, self.folder = description, folder
+        for entry in folder.sweep_up():
+            warnings.warn(
+                f"{entry.path}: is damaged; its {entry.size} points will be computed again",
+                StoreWarning,
+                stacklevel=4,
+            )
+        self.plan = plan(description)
+        self.known: dict[int, Result] = {}
+        """Points of this session, which need not be read again for the merged file."""
+        if retry:
+            self._forget_failed()
+        self.missing = {k for run in self.plan for k in run.points} - self._stored()
+
+    def _forget_failed(self) -> None:
+        for entry in self.folder.entries():
+            for _, point in self.folder.parts([entry]):
+                if outcome_of(point)[0] == FAILED:
+                    entry.path.unlink(missing_ok=True)
+
+    def _stored(self) -> set[int]:
+        """Return the points of all files: those of a whole run, or single ones."""
+        whole = {(run.points[0], len(run.points)): run.points for run in self.plan}
+        stored: set[int] = set()
+        for entry in self.folder.entries():
+            if entry.size == 1:
+                stored.add(entry.first)
+            elif points := whole.get((entry.first, entry.size)):
+                stored |= set(points)
+            else:  # another pcsim has fused other points
+                stored |= {index for index, _ in self.folder.parts([entry])}
+        return stored
+
+    def runs(self) -> list[Run]:
+        """Return the runs that have still something to do."""
+        return [run for run in self.plan if self.missing & set(run.points)]
+
+    def run(self, results: Results, report: Report | None) -> Result:
+        """Store what arrives, then merge; whatever stops it, what is stored stays."""
+        total = sum(len(run.points) for run in self.plan)
+        first, start = len(self.missing), time.monotonic()
+        try:
+            self._tell(report, total, first, start)
+            with closing(results):
+                for files in results:
+                    for finished in files:
+                        self.folder.write(finished)
+                        self.missing -= set(finished.points)
+                        if finished.result:
+                            self.known |= parts(finished.result)
+                    self._tell(report, total, first, start)
+            return self.merged()
+        except (KeyboardInterrupt, InterruptedRunError) as error:
+            with suppress(StoreError):  # it can be made again at any time
+                self.merged()
+            told = f"{error}; " if isinstance(error, InterruptedRunError) else ""
+            raise InterruptedRunError(f"{told}{self._so_far(total)}") from None
+        except StoreError as error:
+            raise StoreError(f"{error}; {self._so_far(total)}") from error
+
+    def merged(self) -> Result:
+        """Write and return everything that is stored."""
+        others = [entry for entry in self.folder.entries() if entry.first not in self.known]
+        result = merge(self.sweep, self.known | dict(self.folder.parts(others)))
+        store.save(result, self.folder.path / MERGED, overwrite=True)
+        return result
+
+    def _so_far(self, total: int) -> str:
+        return (
+            f"{total - len(self.missing)} of {total} points are safe in {self.folder.path}, "
+            "and the same command goes on from there"
+        )
+
+    def _tell(self, report: Report | None, total: int, first: int, start: float) -> None:
+        if not report:
+            return
+        done = first - len(self.missing)
+        text = ""
+        if done and self.missing:
+            left = (time.monotonic() - start) / done * len(self.missing)
+            text = f"about {spoken(left)} left"
+        report(Status(total - len(self.missing), total, "points", text))
+
+
+def spoken(seconds: float) -> str:
+    """Return a duration as one says it."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,69 @@
+"""The reference: Euler steps of the continuous backend."""
+
+import numpy as np
+from adapter import Adapter, Gap
+from case import DT
+
+from pcsim.backends.continuous import Continuous
+
+
+def run(case, **options):
+    chips = Continuous(
+        case.network,
+        case.parameters(),
+        case.circuit,
+        dt=DT,
+        mode=case.mode,
+        seeds=case.seeds[: case.chips],
+        scale=case.scale,
+        tau_x=case.tau_x,
+        tau_w=case.tau_w,
+        **{"fast": False} | options,
+    )
+    flow, rows = chips.flow, []
+    for shown in case.script:
+        chips.load(case.clamps(shown), case.mask)
+        if shown.feedforward:
+            chips.feedforward()
+        for _ in range(shown.steps):
+            flow.settle_weights()
+            before = {name: state.clone() for name, state in flow.moving().items()}
+            before |= {name: array.clone() for name, array in _arrays(flow)}
+            chips.advance(1)
+            # Clamped and computed values are those of the step; what moves is taken from before.
+            after = {name: state.clone() for name, state in flow.states().items()}
+            rows.append(after | before)
+    # A membrane exists only while its layer is free, an apical dendrite of a clamped one never.
+    names = set.intersection(*map(set, rows))
+    return {name: np.stack([row[name].numpy() for row in rows]) for name in names}
+
+
+def _arrays(flow):
+    """Yield all arrays by the names they have in Brian2."""
+    top = len(flow.params.of) - 1
+    separate = {"w_fb": getattr(flow.feedback, "of", None)}
+    if flow.circuit.kind == "sacramento":
+        separate = {"w_inter": flow.ip, "w_pi": flow.pi, "w_down": flow.down}
+    for k, views in enumerate(flow.params.of[:top]):
+        yield from ((f"{name}{k}", array) for name, array in views.items())
+        for name, arrays in separate.items():
+            if arrays and "w" in arrays[k] and flow.circuit.transport != "sign":
+                yield f"{name}{k}", arrays[k]["w"]
+        if flow.circuit.kind == "dendritic" and flow.circuit.inter_learned:
+            yield from ((f"{name}_inter{k}", array) for name, array in flow.inter[k].items())
+
+
+CARRY = "error units and delayed errors carry x − μ"
+GAPS = (
+    Gap.of("circuit dendritic", "mode associative", reason="cannot be clamped in part"),
+    Gap.of("circuit dendritic", "variance", reason="needs the unit Gaussian energy"),
+    Gap.of("circuit dendritic", "convention post", reason="must be 'pre'"),
+    Gap.of("circuit dendritic", "tau_w per weight", reason="tau_w per weight: not available"),
+    Gap.of("circuit sacramento", "biases", reason="without biases"),
+    Gap.of("circuit sacramento", "mode generative", reason="for supervised and free mode"),
+    Gap.of("circuit sacramento", "tau_x per unit", reason="tau_x per unit: not available"),
+    Gap.of("circuit error_units", "categorical datum", reason=CARRY),
+    Gap.of("delay_err", "categorical datum", reason=CARRY),
+    Gap.of("delay_err", "learned variance", reason=CARRY),
+)
+CONTINUOUS = Adapter("continuous", run, GAPS)
