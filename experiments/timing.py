@@ -10,8 +10,8 @@ import numpy as np
 Job = Callable[[], object]
 
 
-def medians(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, float]:
-    """Return the median seconds per call of each job; every round runs each job `repeat` times."""
+def durations(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, list[float]]:
+    """Return the seconds per call of each job in every round; a round runs each `repeat` times."""
     for job in jobs.values():  # buffers, thread pools and caches are set up outside the clock
         job()
         job()
@@ -22,4 +22,10 @@ def medians(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, 
             for _ in range(repeat):
                 job()
             times[name].append((time.perf_counter() - start) / repeat)
+    return times
+
+
+def medians(jobs: Mapping[str, Job], rounds: int, repeat: int = 1) -> dict[str, float]:
+    """Return the median seconds per call of each job."""
+    times = durations(jobs, rounds, repeat)
     return {name: float(np.median(values)) for name, values in times.items()}

@@ -14,7 +14,7 @@ from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.feedforward import feedforward, loss
 from pcsim.kernels.optim import Optimizer
-from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.parameters import Parameters, Views
 from pcsim.maps import Convolution, Dense
 from pcsim.network import Network
 
@@ -40,8 +40,13 @@ class Backprop:
 
     def batch(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
         """One forward pass, one backward pass, one weight update."""
-        flat = self.params.flat.detach().requires_grad_()
-        of = self.params.views(flat)
+        # A leaf per array: through views of one flat leaf, each layer's gradient would be padded
+        # with zeros to the size of all weights, and the time would grow with the depth squared.
+        of: Views = [
+            {name: view.detach().requires_grad_() for name, view in views.items()}
+            for views in self.params.of
+        ]
+        leaves = [view for views in of for view in views.values()]
         inputs = [value for root in self.network.roots if (value := clamps[root]) is not None]
         with torch.enable_grad():
             values = feedforward(self.network, of, inputs)
@@ -50,9 +55,11 @@ class Backprop:
             target = clamps[0]
             assert target is not None
             energy = loss(self.network.nodes[0], of[0], target, values[0])
-            (gradient,) = torch.autograd.grad(energy.sum(), flat)
+            gradients = torch.autograd.grad(energy.sum(), leaves, materialize_grads=True)
         self._energy = energy.detach()
-        torch.mul(gradient, -self.optimizer.scale, out=self.optimizer.gradient)
+        into = [view for views in self.optimizer.target[0] for view in views.values()]
+        for view, gradient in zip(into, gradients, strict=True):
+            torch.mul(gradient, -self.optimizer.scale, out=view)
         nodes = range(len(self.network.nodes))
         self.optimizer.commit(nodes)
         if self.counter:

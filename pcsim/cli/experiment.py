@@ -10,15 +10,48 @@ import typer
 
 from pcsim.errors import ConfigError
 
-NAMES = ("speed", "stability", "streaming")
-"""The studies that exist; each is a module `experiments.NAME` with a function `main(out)`."""
+NAMES = (
+    "speed",
+    "stability",
+    "streaming",
+    "generative_efficiency",
+    "fullbatch_efficiency",
+    "complexity",
+    "update_time",
+    "cnn_classification",
+)
+"""The studies that exist: modules `experiments.NAME`.
+
+A module with a table `SCALES` (scale name → setting) has a function `main(out, scale)`; one
+without has `main(out)`.
+"""
+DEFAULT_SCALE = "small"
 
 
 def experiment(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")] = Path("out"),
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="small (the default): minutes on 2 cores; paper: the published setting. "
+            "Only for studies that have scales."
+        ),
+    ] = None,
 ) -> None:
     """Run a study: prints its table, writes its result and figure."""
     if name not in NAMES:
         raise ConfigError(f"experiment: there is no {name!r}; choose one of {', '.join(NAMES)}")
-    import_module(f"experiments.{name}").main(out)
+    study = import_module(f"experiments.{name}")
+    scales = getattr(study, "SCALES", None)
+    if scales is None:
+        if scale is not None:
+            raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")
+        study.main(out)
+        return
+    chosen = scale or DEFAULT_SCALE
+    if chosen not in scales:
+        raise ConfigError(
+            f"--scale {chosen}: {name!r} has no such scale; choose one of {', '.join(scales)}"
+        )
+    study.main(out, chosen)

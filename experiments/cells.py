@@ -1,0 +1,114 @@
+"""A study in cells: measured in turn or by several processes, shown while one waits, resumable.
+
+Each finished cell is stored at once, in a folder beside the final result. The same command, after
+an interruption, takes the cells it finds there (if they belong to the same setting) and measures
+the others. When the final result is stored, the folder is removed by `forget`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+
+from pcsim import store
+from pcsim.errors import InterruptedRunError
+from pcsim.store import Result
+
+Measure = Callable[[], Result]
+"""Measures one cell; with several processes it must be a `partial` of a module's function."""
+
+SETTING = "cells_setting"
+"""Attribute of a stored cell: the setting it belongs to."""
+
+
+def collect(
+    measures: Mapping[str, Measure],
+    folder: Path,
+    setting: str,
+    console: Console,
+    processes: int = 1,
+) -> dict[str, Result]:
+    """Return the result of every cell, by name, in the order of `measures`.
+
+    Main arguments:
+        measures: how to measure each cell; the name is also its file name.
+        folder: where finished cells are kept.
+        setting: text that changes whenever the numbers would.
+
+    Rarely used:
+        processes: 1 measures in this process; more run side by side with one thread each. List
+            long cells first, so that no processor waits for the last one.
+    """
+    found = {name: kept for name in measures if (kept := _kept(folder / f"{name}.h5", setting))}
+    if found:
+        console.print(f"{len(found)} of {len(measures)} cells are there already, in {folder}")
+    missing = {name: measure for name, measure in measures.items() if name not in found}
+    columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("measuring", total=len(measures), completed=len(found))
+        try:
+            for name, result in _measured(missing, processes):
+                kept = Result(
+                    result.variables,
+                    result.coords,
+                    {**result.attrs, SETTING: setting},
+                    result.coord_attrs,
+                )
+                store.save(kept, folder / f"{name}.h5", overwrite=True)
+                found[name] = kept
+                progress.update(bar, advance=1, description=name)
+        except KeyboardInterrupt:
+            raise InterruptedRunError(
+                f"after {len(found)} of {len(measures)} cells; the same command goes on from "
+                f"{folder}"
+            ) from None
+    return {name: found[name] for name in measures}
+
+
+def forget(folder: Path) -> None:
+    """Remove the stored cells of a study whose result is safe."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kept(path: Path, setting: str) -> Result | None:
+    if not path.exists():
+        return None
+    kept = store.load(path)
+    return kept if kept.attrs.get(SETTING) == setting else None
+
+
+def _measured(measures: Mapping[str, Measure], processes: int) -> Iterator[tuple[str, Result]]:
+    if processes <= 1:
+        for name, measure in measures.items():
+            yield name, measure()
+        return
+    with _workers(processes) as pool:
+        names = {pool.submit(measure): name for name, measure in measures.items()}
+        for future in as_completed(names):
+            yield names[future], future.result()
+
+
+@contextmanager
+def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
+    pool = ProcessPoolExecutor(
+        processes, mp_context=get_context("spawn"), initializer=_begin_worker
+    )
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an interruption, do not begin what is waiting
+
+
+def _begin_worker() -> None:
+    """Compute with one thread, and end at Ctrl-C without a word: the parent speaks."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

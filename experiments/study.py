@@ -1,0 +1,104 @@
+"""What every scaled study shares: its files, its progress, its stored result, its words.
+
+A study is a module of this package with
+
+    SCALES: dict[str, Setting]     "small" (minutes on 2 cores) and "paper" (the published setting),
+                                   a frozen model whose fields are everything that can vary
+    main(out, scale)               measure, then `publish`
+
+and `pcsim experiment NAME --scale small|paper` runs it. In the folder `out` it leaves
+`NAME_SCALE.h5` and `NAME_SCALE.png`; tables and claims go to the terminal. Tables and figure are
+functions of the stored result alone, so that they can be made again without measuring.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+
+from experiments import cells, claims
+from experiments.claims import Claim
+from pcsim import store
+from pcsim.frozen import Frozen
+from pcsim.provenance import provenance
+from pcsim.store import Attr, Result, Variable
+
+PROCESSES = min(2, os.cpu_count() or 1)
+"""Processes of a study whose cells are not timed."""
+
+Draw = Callable[[Result, Path], Path]
+"""Draws a stored result into a file and returns its path."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One study at one scale, with the folder for what it leaves behind."""
+
+    name: str
+    scale: str
+    setting: Frozen
+    out: Path
+    console: Console
+
+    @property
+    def path(self) -> Path:
+        """The stored result."""
+        return self.out / f"{self.name}_{self.scale}.h5"
+
+    @property
+    def cells_folder(self) -> Path:
+        """The folder of finished cells, while the study is under way."""
+        return self.path.with_suffix(".cells")
+
+    def collect(
+        self, measures: Mapping[str, cells.Measure], processes: int = 1
+    ) -> dict[str, Result]:
+        """Measure every cell that is not there yet; see `cells.collect`."""
+        setting = self.setting.model_dump_json()
+        return cells.collect(measures, self.cells_folder, setting, self.console, processes)
+
+    def publish(
+        self,
+        variables: Mapping[str, Variable],
+        coords: Mapping[str, npt.NDArray[Any]],
+        found: Sequence[Claim],
+        tables: Callable[[Result], Sequence[Table]],
+        figures: Mapping[str, Draw],
+        **more: Attr,
+    ) -> Result:
+        """Store the result with its claims, then print and draw it from there.
+
+        `figures` maps the end of a file name ("" for `NAME_SCALE.png`) to what draws that figure.
+        """
+        attrs: dict[str, Attr] = {
+            "study": self.name,
+            "scale": self.scale,
+            "setting": self.setting.model_dump_json(),
+            **provenance(),
+            **more,
+        }
+        result = Result({**variables, **claims.variables(found)}, coords, attrs)
+        store.save(result, self.path, overwrite=True)
+        cells.forget(self.cells_folder)
+        for table in tables(result):
+            self.console.print(table)
+        self.console.print(claims.table(claims.stored(result)))
+        self.console.print(f"result: {self.path}", soft_wrap=True)
+        for end, draw in figures.items():
+            path = self.path.with_name(f"{self.path.stem}{end}.png")
+            self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
+        return result
+
+
+def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:
+    """Return the study of this name at this scale, and say what is going to happen."""
+    study = Study(name, scale, scales[scale], out, Console())
+    study.console.print(f"{name}, scale {scale}: {study.setting!r}", highlight=False, markup=False)
+    return study

@@ -1,0 +1,182 @@
+"""What scaled studies share: cells that resume, claims that are kept, scales by command line."""
+
+import sys
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from experiments import (
+    cells,
+    claims,
+    complexity,
+    fullbatch_efficiency,
+    generative_efficiency,
+    study,
+    update_time,
+)
+from experiments.associative_recall import RecallSetting
+from experiments.claims import Claim, Verdict
+from experiments.falling_curves import effort_to_reach, speed_up
+from pcsim import store
+from pcsim.cli import experiment, main
+from pcsim.errors import InterruptedRunError
+from pcsim.store import Result, Variable
+
+SCALED = [n for n in experiment.NAMES if hasattr(import_module(f"experiments.{n}"), "SCALES")]
+
+
+def cell(value: float) -> Result:
+    return Result({"value": Variable((), np.array(value))})
+
+
+def collect(measures, folder: Path, setting: str = "s") -> dict[str, Result]:
+    return cells.collect(measures, folder, setting, Console(quiet=True))
+
+
+def test_an_interrupted_study_goes_on_with_the_missing_cells(tmp_path):
+    done: list[str] = []
+
+    def measure(name: str, value: float) -> Result:
+        done.append(name)
+        return cell(value)
+
+    def stop() -> Result:
+        raise KeyboardInterrupt
+
+    jobs = {name: partial(measure, name, k) for k, name in enumerate("abc")}
+    with pytest.raises(InterruptedRunError, match="after 2 of 3 cells"):
+        collect({**jobs, "c": stop}, tmp_path)
+    assert done == ["a", "b"]
+    found = collect(jobs, tmp_path)
+    assert done == ["a", "b", "c"]
+    assert [float(one["value"]) for one in found.values()] == [0, 1, 2]
+    collect(jobs, tmp_path)
+    assert len(done) == 3
+    collect(jobs, tmp_path, "another setting")
+    assert done == ["a", "b", "c", *"abc"]
+    cells.forget(tmp_path)
+    assert not tmp_path.exists()
+
+
+def test_processes_find_what_one_process_finds(tmp_path):
+    setting = fullbatch_efficiency.Setting(
+        data="digits", images=20, test_images=20, hidden=6, smms=24, points=2, seeds=(0, 1)
+    )
+    images, _ = fullbatch_efficiency.load(setting)
+    jobs = {
+        rule: partial(fullbatch_efficiency.train, setting, 3, rule, ("sgd", 1e-3), images)
+        for rule in ("BP", "iPC")
+    }
+    alone = collect(jobs, tmp_path / "one")
+    together = cells.collect(jobs, tmp_path / "two", "s", Console(quiet=True), processes=2)
+    assert list(together) == list(alone)
+    for name, one in alone.items():
+        for variable in one.variables:
+            np.testing.assert_allclose(together[name][variable], one[variable], rtol=1e-5)
+
+
+def test_claims_survive_the_store(tmp_path):
+    made = [
+        Claim("water is wet", Verdict.HOLDS, "3 of 3"),
+        Claim("ε falls", claims.judged(False), "γ = 0.5"),
+        Claim("for all L", Verdict.OPEN, "L ≤ 4 only"),
+    ]
+    store.save(Result(claims.variables(made)), tmp_path / "a.h5")
+    assert claims.stored(store.load(tmp_path / "a.h5")) == made
+
+
+def test_speed_up_of_known_curves():
+    effort = np.arange(1.0, 101.0)
+    assert effort_to_reach(effort, 100 - effort, 40) == 60
+    assert effort_to_reach(effort, 100 - effort, -1) == np.inf
+    # e^{−3n} reaches any level three times as early as e^{−n}
+    fast, slow = np.exp(-0.03 * effort), np.exp(-0.01 * effort)
+    assert speed_up(effort, fast, effort, slow) == pytest.approx(100 / 34)
+    assert speed_up(effort, slow, effort, fast) == 0
+    assert speed_up(effort, np.full(100, np.nan), effort, slow) == 0
+    assert speed_up(effort, fast, effort, np.full(100, np.nan)) == np.inf
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_every_scaled_study_has_two_scales_and_a_page(name):
+    assert {"small", "paper"} <= set(import_module(f"experiments.{name}").SCALES)
+    page = Path(__file__).parents[1] / "docs" / f"paper_{name}.md"
+    assert f"pcsim experiment {name}" in page.read_text(encoding="utf-8")
+
+
+def call(monkeypatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["pcsim", "experiment", *arguments])
+    monkeypatch.setenv("COLUMNS", "160")
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+def test_small_is_the_default_scale(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(complexity.SCALES, "small", complexity.Setting(deepest=4, T=3, updates=1))
+    assert call(monkeypatch, "complexity", "-o", str(tmp_path)) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "complexity_small.h5",
+        "complexity_small.png",
+    ]
+    result = store.load(tmp_path / "complexity_small.h5")
+    assert (result.attrs["scale"], result["depth"].tolist()) == ("small", [2, 3, 4])
+    assert [claim.verdict for claim in claims.stored(result)] == [Verdict.HOLDS] * 3
+    assert "5 full, 2 partial" in capsys.readouterr().out
+
+
+TINY = {
+    "fullbatch_efficiency": fullbatch_efficiency.Setting(
+        data="digits",
+        images=20,
+        test_images=20,
+        hidden=6,
+        depths=(2,),
+        smms=48,
+        points=3,
+        seeds=(0,),
+    ),
+    "generative_efficiency": generative_efficiency.Setting(
+        data=("digits",),
+        images=10,
+        networks=((6, 2),),
+        variants=(("sgd", 1e-3, 0.1), ("adam", 1e-3, 0.1)),
+        iterations=16,
+        recall=RecallSetting(width=8, depth=2, iterations=16, recall_steps=5, shown=2),
+        recall_data="digits",
+    ),
+    "update_time": update_time.Setting(
+        hidden_layers=(1, 2), widths=(4, 8), seconds=0.01, rounds=2, threads=(1,)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(import_module(f"experiments.{name}").SCALES, "small", TINY[name])
+    monkeypatch.setattr(study, "PROCESSES", 1)
+    assert call(monkeypatch, name, "--scale", "small", "-o", str(tmp_path)) == 0
+    made = {p.name for p in tmp_path.iterdir()}
+    recall = {f"{name}_small_recall.png"} if name.startswith("gen") else set()
+    assert made == {f"{name}_small.h5", f"{name}_small.png"} | recall
+    result = store.load(tmp_path / f"{name}_small.h5")
+    assert result.attrs["setting"] == TINY[name].model_dump_json()
+    printed = capsys.readouterr().out
+    for claim in claims.stored(result):
+        assert claim.verdict.value in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("speed", "--scale", "small"), "--scale small: 'speed' has no scales"),
+        (("complexity", "--scale", "huge"), "has no such scale; choose one of small, paper"),
+    ],
+)
+def test_scales_that_are_refused(arguments, words, monkeypatch, capsys):
+    assert call(monkeypatch, *arguments) == 2
+    assert words in capsys.readouterr().err
