@@ -153,8 +153,7 @@ class CategoricalKL:
         self.xi = self.p = torch.empty(0)
         self._row = node.shape[-2:] if causal else node.shape[-1:]
         self._causal = causal
-        self._log_ratio = self._mu = self._x = self._later = torch.empty(0)
-        self._mass: Tensor | None = None
+        self._log_ratio = self._mu = self._x = self._mass = self._later = torch.empty(0)
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
@@ -177,14 +176,13 @@ class CategoricalKL:
         return self.xi
 
     def _clamped_errors(self, x: Tensor, mu: Tensor) -> Tensor:
+        p = x.reshape(*x.shape[:2], -1, *self._row)
         if x is not self._x:  # new data: which rows ask for something
-            mass = x.reshape(*x.shape[:2], -1, *self._row).sum(-1, keepdim=True)
-            self._x, self._mass = x, None if bool((mass == 1).all()) else mass
+            self._x, self._mass = x, p.sum(-1, keepdim=True)
         self._mu = self._rows(mu)
         q = torch.softmax(self._mu, -1, out=self.xi.view(self._mu.shape))
-        if self._mass is not None:
-            q.mul_(self._mass)
-        return torch.sub(x, self.xi, out=self.xi)
+        torch.addcmul(p, q, self._mass, value=-1, out=q)
+        return self.xi
 
     def own(self) -> Tensor:
         """Return −J_p (x − μ); J_p ignores a constant shift, so log-ratios stand for x − μ."""
