@@ -12,7 +12,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments import speed_brian, speed_continuous, speed_discrete, speed_hardware
+from experiments import (
+    speed_brian,
+    speed_continuous,
+    speed_discrete,
+    speed_hardware,
+    speed_layers,
+)
 from pcsim import store
 from pcsim.errors import UnsupportedError
 from pcsim.provenance import provenance
@@ -21,7 +27,8 @@ from pcsim.store import Result, Variable
 
 def main(out: Path) -> None:
     """Measure, print, store."""
-    rows = speed_discrete.measure() + speed_continuous.measure() + speed_hardware.measure()
+    rows = speed_discrete.measure() + speed_continuous.measure()
+    rows += speed_hardware.measure() + speed_layers.measure()
     try:
         rows += speed_brian.measure()
     except UnsupportedError as reason:  # no Brian2, or no compiler

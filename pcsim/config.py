@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from pcsim.architectures.choice import NetworkConfig
 from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
-from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
+from pcsim.explain import explain
 from pcsim.frozen import Frozen, NotNegative, Positive
 from pcsim.hardware import HardwareConfig
-from pcsim.maps import NONLINEARITIES
-from pcsim.network import Convention, Mode, Network
+from pcsim.network import Mode
 from pcsim.stream import Record, SolverConfig, Stream
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
@@ -27,50 +26,6 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 AsList = Field(strict=False)
 Rule = Literal["bp", "pc", "zil", "ipc"]
 Reduction = Literal["sum", "mean"]
-
-
-class EnergyConfig(Frozen):
-    """Energy of a node: gaussian (with variance, fixed or learned) or categorical."""
-
-    kind: Literal["gaussian", "categorical"] = "gaussian"
-    variance: Positive = 1.0
-    learned: bool = False
-    floor: Positive = 1e-3
-
-    def build(self) -> Energy:
-        """Return the description object."""
-        if self.kind == "categorical":
-            return Categorical()
-        return Gaussian(self.variance, self.learned, self.floor)
-
-
-class NetworkConfig(Frozen):
-    """A multilayer network; see `Network.mlp`."""
-
-    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2, strict=False)
-    """Units per layer from input (top) to output (datum)."""
-    f: Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"] = "tanh"
-    convention: Convention = "pre"
-    f_input: bool = False
-    f_output: bool = False
-    bias: bool = True
-    prior: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    output: EnergyConfig = EnergyConfig()
-    hidden: EnergyConfig = EnergyConfig()
-
-    def build(self) -> Network:
-        """Return the description object."""
-        return Network.mlp(
-            self.sizes,
-            self.f,
-            output=self.output.build(),
-            hidden=self.hidden.build(),
-            convention=self.convention,
-            f_input=self.f_input,
-            f_output=self.f_output,
-            bias=self.bias,
-            prior=self.prior,
-        )
 
 
 class Schedule(Frozen):
@@ -236,45 +191,8 @@ def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        problems = "; ".join(_explain(e) for e in error.errors())
+        problems = "; ".join(explain(e, Config) for e in error.errors())
         raise ConfigError(f"{source}: {problems}") from None
-
-
-# Where pydantic speaks of Python, and the file is TOML.
-_WORDS = {
-    "missing": "is missing",
-    "model_type": "must be a section",
-    "tuple_type": "must be a list",
-    "too_short": "must be a list of at least {min_length} items",
-    "too_long": "must be a list of at most {max_length} items",
-}
-
-
-def _explain(error: Any) -> str:
-    path = ".".join(str(part) for part in error["loc"])
-    value = error.get("input")
-    if error["type"] == "extra_forbidden":
-        known = _fields_at(error["loc"][:-1])
-        close = get_close_matches(str(error["loc"][-1]), known, 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
-        return f"{path}: unknown name; {hint}"
-    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {value!r}"
-    if error["type"] in _WORDS:
-        return f"{path}: {_WORDS[error['type']].format(**error.get('ctx', {}))}{shown}"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if not path:
-        return str(message)
-    verb = "must be " if error["msg"].startswith("Input should be ") else ""
-    return f"{path}: {verb}{message}{shown}"
-
-
-def _fields_at(path: tuple[Any, ...]) -> list[str]:
-    model: type[BaseModel] = Config
-    for part in path:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
-    return list(model.model_fields)
 
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
@@ -340,6 +258,3 @@ def from_json(text: str) -> Config:
     except json.JSONDecodeError as error:
         raise ConfigError(f"stored configuration: is not valid JSON: {error}") from None
     return parse(data, "stored configuration")
-
-
-assert set(get_args(NetworkConfig.model_fields["f"].annotation)) < set(NONLINEARITIES)

@@ -46,8 +46,12 @@ class Categorical:
 
     A clamped node holds the probabilities p themselves (for a one-hot label this is cross-entropy);
     a free node holds logits x, p = softmax(x). What a free node sends to its children is
-    softmax(x): give the maps that leave it `f = "softmax"`.
+    softmax(x): give the maps that leave it `f = "softmax"` (`Mix` has it built in).
+    The softmax runs over the last axis of the node's shape; with `causal`, over j ≤ i of its last
+    two axes (i, j), and the other entries cost nothing.
     """
+
+    causal: bool = False
 
 
 Energy = Gaussian | Categorical

@@ -2,22 +2,26 @@
 
 Node 0 is the datum or label, the last node the top or input. A node's prediction is computed from
 its parents, which always have a larger index, so that F = Σ_l E_l(x^l, μ^l(parents of l)).
+
+A node without an energy is *transparent*: it has no state, its value is its prediction, and errors
+pass through it. So every operation is a node, and its energy says whether it is a value node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
-from pcsim.maps import NONLINEARITIES, Dense, Map, Prior
+from pcsim.maps import NONLINEARITIES, Dense, Embedding, Map, Prior
+from pcsim.spreading import first_steps
 
 Mode = Literal["supervised", "generative", "associative", "free"]
-Hold = Literal["clamped", "free", "masked"]
+Hold = Literal["clamped", "free", "masked", "transparent"]
 Convention = Literal["pre", "post"]
 
 
@@ -26,12 +30,20 @@ UNIT_GAUSSIAN = Gaussian()
 
 @dataclass(frozen=True)
 class Node:
-    """One group of value nodes x^l with its shape, energy, map and parents."""
+    """One group of value nodes x^l with its shape, energy, map and parents.
+
+    Without an energy the node is transparent: x^l = μ^l at any time.
+    """
 
     shape: tuple[int, ...]
     map: Map | None = None
     parents: tuple[int, ...] = ()
-    energy: Energy = UNIT_GAUSSIAN
+    energy: Energy | None = UNIT_GAUSSIAN
+
+    @property
+    def transparent(self) -> bool:
+        """Whether this is an operation on the way, not a value node."""
+        return self.energy is None
 
     @property
     def units(self) -> int:
@@ -43,7 +55,7 @@ class Node:
         """Name and shape of everything this node learns."""
         shapes = dict(self.map.parameters) if self.map else {}
         if isinstance(self.energy, Gaussian) and self.energy.learned:
-            shapes["log_var"] = self.shape
+            shapes["log_var"] = (self.units,)
         return shapes
 
 
@@ -61,28 +73,37 @@ class Network:
             where = f"Network.nodes[{index}]"
             if any(parent <= index or parent >= len(self.nodes) for parent in node.parents):
                 raise ConfigError(f"{where}.parents: must point to later nodes, got {node.parents}")
-            if isinstance(node.map, Dense):
-                self._check_dense(where, node, node.map)
-            elif node.parents:
-                raise ConfigError(f"{where}.map: a node with parents needs a map")
+            self._check_map(where, node)
             variance = node.energy.variance if isinstance(node.energy, Gaussian) else 1.0
             if isinstance(variance, tuple) and len(variance) != node.units:
                 raise ConfigError(
                     f"{where}.energy.variance: has {len(variance)} values, but the node has "
                     f"{node.units} units"
                 )
+        if self.nodes[0].transparent:
+            raise ConfigError("Network.nodes[0].energy: the datum is a value node, it needs one")
         if any(not self.children[index] for index in range(1, len(self.nodes))):
             raise ConfigError("Network.nodes: every node but the first needs a child")
 
-    def _check_dense(self, where: str, node: Node, dense: Dense) -> None:
-        if len(node.parents) != 1:
-            raise ConfigError(f"{where}.parents: a dense map has one parent, got {node.parents}")
-        parent = self.nodes[node.parents[0]]
-        if (dense.n_in, dense.n_out) != (parent.units, node.units):
+    def _check_map(self, where: str, node: Node) -> None:
+        spec, parents = node.map, [self.nodes[parent] for parent in node.parents]
+        if spec is None or isinstance(spec, Prior):
+            if parents or node.transparent:
+                raise ConfigError(f"{where}.map: a node with parents, or no energy, needs a map")
+            return
+        if len(parents) != len(spec.parent_units):
             raise ConfigError(
-                f"{where}.map: maps {dense.n_in} to {dense.n_out} units, but its nodes have "
-                f"{parent.units} and {node.units}"
+                f"{where}.parents: {type(spec).__name__} takes {len(spec.parent_units)}, "
+                f"got {node.parents}"
             )
+        units = tuple(parent.units for parent in parents)
+        if (units, node.units) != (spec.parent_units, spec.units):
+            raise ConfigError(
+                f"{where}.map: {type(spec).__name__} maps {spec.parent_units} to {spec.units} "
+                f"units, but its nodes have {units} and {node.units}"
+            )
+        if isinstance(spec, Embedding) and (parents[0].parents or parents[0].map):
+            raise ConfigError(f"{where}.parents: an embedding reads token numbers from an input")
 
     @classmethod
     def mlp(
@@ -147,6 +168,27 @@ class Network:
         nodes.append(Node((n[top],), None if prior is None else Prior(prior)))
         return cls(tuple(nodes))
 
+    @classmethod
+    def cnn(cls, **fields: Any) -> Network:
+        """Build a convolutional network; the fields are those of `pcsim.architectures.cnn.Cnn`."""
+        return cls._of("cnn", fields)
+
+    @classmethod
+    def alexnet(cls, **fields: Any) -> Network:
+        """Build AlexNet for small images; see `pcsim.architectures.alexnet.AlexNet`."""
+        return cls._of("alexnet", fields)
+
+    @classmethod
+    def transformer(cls, **fields: Any) -> Network:
+        """Build an encoder; see `pcsim.architectures.transformer.Transformer`."""
+        return cls._of("transformer", fields)
+
+    @staticmethod
+    def _of(kind: str, fields: Mapping[str, Any]) -> Network:
+        from pcsim.architectures.choice import build  # architectures are made of networks
+
+        return build(kind, fields)
+
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """For each node, the nodes it predicts."""
@@ -157,29 +199,71 @@ class Network:
         return tuple(tuple(c) for c in found)
 
     @cached_property
+    def uses(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """For each node, (child, which of its parents this node is), from the top down."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        for index in reversed(range(len(self.nodes))):
+            for slot, parent in enumerate(self.nodes[index].parents):
+                found[parent].append((index, slot))
+        return tuple(tuple(u) for u in found)
+
+    @cached_property
     def roots(self) -> tuple[int, ...]:
         """Nodes without parents: inputs."""
         return tuple(index for index, node in enumerate(self.nodes) if not node.parents)
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
-        """Longest distance to node 0: Z-IL updates the weights of level t at step t."""
-        return self._distances(max)
+        """Longest distance to node 0 in value nodes: Z-IL updates the weights of level t at step t.
+
+        A transparent node has the level of the value node that it predicts.
+        """
+        level = [0] * len(self.nodes)
+        for index in range(1, len(self.nodes)):
+            own = 0 if self.nodes[index].transparent else 1
+            level[index] = own + max(level[c] for c in self.children[index])
+        return tuple(level)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """First step at which a node can have an error, if only node 0 has one at step 0.
+
+        In a chain this is the distance to node 0. Elsewhere an error also arises where a parent
+        has moved, because another child has drawn it.
+        """
+        return self._spread[0]
+
+    @property
+    def stirred(self) -> tuple[int, ...]:
+        """First step at which a node's value can differ from that of a feed-forward start."""
+        return self._spread[1]
 
     @cached_property
-    def reach(self) -> tuple[int, ...]:
-        """Shortest distance to node 0: an error that starts there needs this many steps."""
-        return self._distances(min)
+    def _spread(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        transparent = [node.transparent for node in self.nodes]
+        return first_steps(transparent, [node.parents for node in self.nodes], self.children)
 
-    def _distances(self, choose: Callable[[list[int]], int]) -> tuple[int, ...]:
-        distance = [0] * len(self.nodes)
-        for index in range(1, len(self.nodes)):
-            distance[index] = 1 + choose([distance[c] for c in self.children[index]])
-        return tuple(distance)
+    def detour(self, parent: int, child: int) -> int:
+        """How many value nodes a longer path from `parent` to the datum has than via `child`."""
+        own = 0 if self.nodes[parent].transparent else 1
+        return self.levels[parent] - own - self.levels[child]
+
+    @cached_property
+    def levelled(self) -> bool:
+        """Whether all paths from a free or transparent node to the datum are equally long.
+
+        Only then is Z-IL backpropagation; `pcsim.levelling` makes any network so.
+        """
+        return all(
+            self.detour(parent, index) == 0
+            for index, node in enumerate(self.nodes)
+            for parent in node.parents
+            if parent not in self.roots
+        )
 
     @property
     def depth(self) -> int:
-        """L: the number of maps on the longest path."""
+        """L: the number of value nodes that are predicted on the longest path."""
         return max(self.levels)
 
     def holds(self, mode: Mode) -> tuple[Hold, ...]:
@@ -192,7 +276,9 @@ class Network:
             raise ConfigError(f"mode: must be one of {', '.join(get_args(Mode))}, got {mode!r}")
         datum: Mapping[str, Hold] = {"associative": "masked", "free": "free"}
         inputs: Hold = "clamped" if mode in ("supervised", "free") else "free"
-        hold: list[Hold] = ["free"] * len(self.nodes)
+        if inputs == "free" and any(isinstance(node.map, Embedding) for node in self.nodes):
+            raise ConfigError(f"mode {mode!r}: token numbers cannot be inferred, only clamped")
+        hold: list[Hold] = ["transparent" if n.transparent else "free" for n in self.nodes]
         for root in self.roots:
             hold[root] = inputs
         hold[0] = datum.get(mode, "clamped")

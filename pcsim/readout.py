@@ -59,7 +59,10 @@ class Readout:
         top = self._encode(clamps)[-1]
         assert top is not None
         shape = (field.params.replicas, len(inputs))
-        free = [inputs.new_zeros(*shape, node.units) for node in self.network.nodes[:-1]]
+        free = [
+            None if node.transparent else inputs.new_zeros(*shape, node.units)
+            for node in self.network.nodes[:-1]
+        ]
         field.load([*free, top], released=(0,))
         field.read_weights()
         field.feedforward()

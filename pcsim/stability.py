@@ -43,7 +43,10 @@ class Linearisation:
     def __init__(self, network: Network, params: Parameters, x_top: Tensor, scale: float) -> None:
         self.depth = len(network.nodes) - 1
         maps = [node.map for node in network.nodes[:-1]]
-        if not all(isinstance(m, Dense) and m.g == "identity" and m.f != "softmax" for m in maps):
+        if not all(
+            isinstance(m, Dense) and m.g == "identity" and m.f != "softmax" and m.positions == 1
+            for m in maps
+        ) or any(node.parents != (k + 1,) for k, node in enumerate(network.nodes[:-1])):
             raise NotImplementedError("the linearisation covers chains of pre-activation maps")
         if any(node.energy != UNIT_GAUSSIAN for node in network.nodes[:-1]):
             raise NotImplementedError("the linearisation knows unit variances only")

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from pcsim import datasets, metrics
 from pcsim.config import Config
-from pcsim.errors import ConfigError
+from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import ORDER_KEY, Parameters, generator
+from pcsim.maps import Embedding
 from pcsim.network import Network
 from pcsim.readout import Readout
 from pcsim.replicas import Replicas
@@ -43,6 +44,12 @@ class Task:
     @classmethod
     def load(cls, config: Config, network: Network) -> Task:
         """Load the data set of a configuration and check it against the network."""
+        if any(isinstance(node.map, Embedding) for node in network.nodes):
+            raise UnsupportedError(
+                f"network.kind {config.network.kind!r}: reads token numbers, but data.name "
+                f"{config.data.name!r} is a set of images; clamp tokens from Python (Discrete, "
+                f"Backprop or Continuous)"
+            )
         data = datasets.load(config.data.name, unverified=config.data.unverified)
         dtype, device = getattr(torch, config.run.dtype), config.run.device
 
@@ -76,16 +83,23 @@ class Task:
             data.classes,
             data.origin,
         )
-        task.check()
+        task.check(data.shape)
         return task
 
-    def check(self) -> None:
-        """Compare sizes of data and network."""
+    def check(self, image: tuple[int, ...]) -> None:
+        """Compare sizes of data and network; `image` is the shape of one sample."""
+        shape = self.network.nodes[-1].shape
+        if self.mode == "supervised" and len(shape) == 3 and shape != image:
+            raise ConfigError(
+                f"network.image: the data has images of shape {list(image)} (channels, height, "
+                f"width), but the network takes {list(shape)}"
+            )
         datum, top = self.network.nodes[0].units, self.network.nodes[-1].units
         features = self.train.x.shape[1]
         if self.mode == "supervised" and (top, datum) != (features, self.classes):
+            field = "classes" if len(shape) == 3 else "sizes"
             raise ConfigError(
-                f"network.sizes: the data has {features} inputs and {self.classes} classes, "
+                f"network.{field}: the data has {features} inputs and {self.classes} classes, "
                 f"but the network goes from {top} to {datum} units"
             )
         if self.mode in ("generative", "associative") and datum != features:

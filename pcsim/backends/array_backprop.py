@@ -57,7 +57,9 @@ class ArrayBackprop:
         shape = (self.params.replicas, like.shape[1])
         field.load(
             [
-                like.new_zeros(*shape, node.units) if clamp is None else clamp
+                like.new_zeros(*shape, node.units)
+                if clamp is None and not node.transparent
+                else clamp
                 for clamp, node in zip(clamps, self.network.nodes, strict=True)
             ]
         )

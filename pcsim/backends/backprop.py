@@ -15,6 +15,7 @@ from pcsim.kernels.counter import Counter
 from pcsim.kernels.feedforward import feedforward, loss
 from pcsim.kernels.optim import Optimizer
 from pcsim.kernels.parameters import Parameters, Views
+from pcsim.maps import Convolution, Dense
 from pcsim.network import Network
 
 
@@ -71,7 +72,7 @@ class Backprop:
             counter.product("backward")
 
         for index, node in enumerate(self.network.nodes):
-            if node.parents:
+            if isinstance(node.map, Dense | Convolution):  # what the kernels count as products
                 counter.product("forward")
                 if index > 0:
                     values[index].register_hook(arrived)  # type: ignore[no-untyped-call]

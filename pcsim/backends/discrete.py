@@ -6,12 +6,14 @@ At step t, from one and the same state (x_t, θ_t):
     x_{t+1} = x_t + γ d;      θ_{t+1} = optimiser(θ_t, g)
 
 iPC: every node learns at every step. PC: every node at the last step (or after it).
-Z-IL: the nodes of level t at step t, T = depth.
+Z-IL: the nodes of level t at step t, T = depth; it is backpropagation where the network is
+levelled (see `Network.levelled`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -32,6 +34,7 @@ from pcsim.substrate.effect import COMMON_SITES
 from pcsim.substrate.expression import Value
 
 Nodes = tuple[int, ...]
+NOT_COUNTED: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -115,14 +118,14 @@ class Discrete:
     def _plan(self, t: int) -> Step:
         """Leave out what is known to be zero or unchanged after a feed-forward start.
 
-        The only error then is at node 0, and errors spread by one node per step. Nothing else may
+        The only error then is at node 0, and errors spread by one value node per step. Nothing may
         stir: no prior that pulls, and no weight that moves without an error (decay, momentum,
         learned variances).
         """
         field, network = self.field, self.network
         learning = self._learners(t)
         has_prior = any(isinstance(node.map, Prior) for node in network.nodes)
-        if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior:
+        if self.schedule.rule == "zil" and t == self.T - 1 and not has_prior and network.levelled:
             # Only the top map is left: its prediction has not changed since the feed-forward pass.
             return Step((), learning, (), learning)
         quiet = self.schedule.fast and self.schedule.init == "ff" and self._ideal
@@ -132,18 +135,19 @@ class Discrete:
             quiet &= not any("log_var" in views for views in self.params.of)
         if not quiet:
             return Step(field.predicted, field.predicted, field.free, learning)
-        reach = network.reach
+        reach, stirred = network.reach, network.stirred
+        learnt = bool(learning) and self.schedule.rule != "pc"
+        changed = {i for i in (*field.free, *field.transparent) if stirred[i] <= t}
         fresh = tuple(
             i
             for i in field.predicted
-            if any(reach[p] <= t and field.holds[p] != "clamped" for p in network.nodes[i].parents)
-            or (bool(learning) and self.schedule.rule != "pc" and reach[i] < t)
+            if any(p in changed for p in network.nodes[i].parents) or (learnt and reach[i] < t)
         )
         reached = tuple(i for i in field.predicted if reach[i] <= t)
         active = field.predicted if self.schedule.rule == "pc" and learning else reached
         if self.schedule.rule == "ipc":
             learning = reached
-        moving = tuple(i for i in field.free if reach[i] <= t + 1)
+        moving = tuple(i for i in field.free if stirred[i] <= t + 1)
         return Step(fresh, active, moving, learning)
 
     def start(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
@@ -153,17 +157,19 @@ class Discrete:
         like = next(c for c in clamps if c is not None)
         samples = like.shape[1]
         replicas = self.params.replicas
-        states: list[Tensor] = []
+        states: list[Tensor | None] = []
         carried = bool(self.carried) and all(v.shape[1] == samples for v in self.carried.values())
         for index, node in enumerate(self.network.nodes):
             clamp = clamps[index]
             hold = field.holds[index]
-            if (clamp is None) != (hold == "free"):
+            if (clamp is None) != (hold in ("free", "transparent")):
                 raise ConfigError(
                     f"node {index} is {hold} in mode {field.mode!r}: "
                     + ("data is missing" if clamp is None else "it takes no data")
                 )
-            if hold == "clamped":
+            if hold == "transparent":
+                states.append(None)
+            elif hold == "clamped":
                 assert clamp is not None
                 states.append(clamp)
             elif hold == "masked":
@@ -203,17 +209,16 @@ class Discrete:
         if self.counter:
             self.counter.paused = False
 
-    def evaluate(self, step: Step) -> None:
-        """Compute predictions and errors of one step."""
+    def evaluate(self, step: Step, *, move: bool = False) -> list[tuple[int, Tensor]]:
+        """Compute predictions and errors of one step; return the drift too if states shall move."""
         field, counter = self.field, self.counter
-        alpha = self._drive_rate()
         field.read_weights()
-        if counter is None:
-            self.inputs.predict(step.fresh, alpha)
-        else:
-            with counter.simultaneous("forward"):
-                self.inputs.predict(step.fresh, alpha)
-        field.errors(step.active)
+        with counter.simultaneous("forward") if counter else NOT_COUNTED:
+            self.inputs.predict(step.fresh, self._drive_rate())
+        # Errors that pass through transparent nodes are products on the way back, as the drift is.
+        with counter.simultaneous("backward") if counter else NOT_COUNTED:
+            field.errors(step.active)
+            return field.drift(step.moving, step.active) if move else []
 
     def _drive_rate(self) -> Rate:
         return self.optimizer.alpha * self.optimizer.scale
@@ -221,15 +226,8 @@ class Discrete:
     def step(self, step: Step | None = None, *, move: bool = True) -> None:
         """One joint step from one state: errors, drift, learning, then both moves."""
         step = step or self._full
-        field, counter = self.field, self.counter
-        self.evaluate(step)
-        drift: list[tuple[int, Tensor]] = []
-        if move:
-            if counter is None:
-                drift = field.drift(step.moving, step.active)
-            else:
-                with counter.simultaneous("backward"):
-                    drift = field.drift(step.moving, step.active)
+        counter = self.counter
+        drift = self.evaluate(step, move=move)
         self._learn(step.learning)
         if self.schedule.discount < 1:
             self._discount()
@@ -256,8 +254,7 @@ class Discrete:
 
     def _changed(self, nodes: Nodes) -> list[int]:
         """Return the nodes whose weights received a non-zero gradient."""
-        energies = self.field.energies
-        return [i for i in nodes if (energy := energies[i]) and bool(energy.xi.any())]
+        return [i for i in nodes if self.field.has_error(i)]
 
     def _learn(self, nodes: Nodes) -> None:
         if not nodes:

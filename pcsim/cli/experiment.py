@@ -21,6 +21,7 @@ NAMES = (
     "fullbatch_efficiency",
     "complexity",
     "update_time",
+    "cnn_classification",
 )
 """The studies that exist: modules `experiments.NAME`.
 

@@ -40,9 +40,14 @@ def chain(network: Network, circuit: str) -> list[Dense]:
     maps = []
     for index, node in enumerate(network.nodes[:-1]):
         spec = node.map
-        if not isinstance(spec, Dense) or node.parents != (index + 1,):
-            raise UnsupportedError(f"circuit.kind {circuit}: needs a chain of dense layers")
-        if spec.g != "identity" or spec.f == "softmax":
+        dense = spec if isinstance(spec, Dense) and spec.positions == 1 else None
+        if dense is None or node.parents != (index + 1,):
+            raise UnsupportedError(
+                f"circuit.kind {circuit}: needs a chain of dense layers, but node {index} is "
+                f"predicted by {type(spec).__name__}; the circuits 'algebraic' and 'error_units' "
+                f"take every network"
+            )
+        if dense.g != "identity" or dense.f == "softmax":
             raise UnsupportedError(
                 f"circuit.kind {circuit}: potentials are the value nodes, so network.convention "
                 f"must be 'pre'"
@@ -51,7 +56,7 @@ def chain(network: Network, circuit: str) -> list[Dense]:
             raise UnsupportedError(
                 f"circuit.kind {circuit}: node {index} needs the unit Gaussian energy"
             )
-        maps.append(spec)
+        maps.append(dense)
     return maps
 
 

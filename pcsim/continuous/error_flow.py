@@ -22,11 +22,14 @@ from pcsim.continuous.delay import DelayLine, whole_steps
 from pcsim.continuous.flow import Force, Tau
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
+from pcsim.kernels.convolution import ConvolutionKernel
+from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
 from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated, fabricated_tau_w, followable
 from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.transport import Feedback
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
@@ -80,6 +83,12 @@ class ErrorFlow:
         self._late = {i: DelayLine(steps) for i in predicted}
         self._late_fb = {i: DelayLine(steps_fb) for i in predicted}
         self._delays_fb = steps_fb > 0
+        dense = all(isinstance(self.field.maps[i], DenseKernel | None) for i in predicted)
+        if self._delays_fb and not (dense and not self.field.transparent):
+            raise UnsupportedError(
+                "circuit.delay_fb: only dense layers keep the feedback of past steps; "
+                "use circuit.delay_err, which delays the errors of every Gaussian node"
+            )
         self._floors = [
             (views, log(node.energy.floor))
             for node, views in zip(network.nodes, params.of, strict=True)
@@ -95,7 +104,7 @@ class ErrorFlow:
 
     def _gaussians(self) -> dict[int, UnitGaussian | PrecisionGaussian]:
         found: dict[int, UnitGaussian | PrecisionGaussian] = {}
-        for index in self.field.predicted:
+        for index in self.field.costed:
             spec, energy = self.network.nodes[index].energy, self.field.energies[index]
             if not isinstance(spec, Gaussian) or spec.learned:
                 raise UnsupportedError(
@@ -120,9 +129,13 @@ class ErrorFlow:
         chips, samples = self.params.replicas, like.shape[1]
         kept = field.x if field.x and field.x[0].shape[1] == samples else None
         holds = self.network.holds(field.mode)
-        states, released = [], []
+        states: list[Tensor | None] = []
+        released = []
         for index, node in enumerate(self.network.nodes):
             clamp = clamps[index]
+            if holds[index] == "transparent":
+                states.append(None)
+                continue
             if clamp is not None and holds[index] == "clamped":
                 states.append(clamp)
                 continue
@@ -136,7 +149,7 @@ class ErrorFlow:
                 # A label may be a shared view: what becomes a state needs memory of its own.
                 states.append(kept[index].clone() if index in released else kept[index])
         field.load(states, mask, released)
-        for index in field.predicted if self._distorted else ():
+        for index in field.costed if self._distorted else ():
             shape = (chips, samples, self.network.nodes[index].units)
             if index not in self._raw or self._raw[index].shape != shape:
                 self.err[index] = like.new_zeros(shape)
@@ -187,9 +200,10 @@ class ErrorFlow:
         """Let every array present its weights for this step."""
         self.field.read_weights()
         if self.feedback.flat is not None:
-            for index, kernel in enumerate(self.field.maps):
-                if kernel:
-                    kernel.feedback = self._backward.read(index)
+            for index in self.feedback.nodes:
+                kernel = self.field.maps[index]
+                assert isinstance(kernel, DenseKernel | PerPositionKernel | ConvolutionKernel)
+                kernel.feedback = self._backward.read(index)
 
     def _distort(self) -> list[Force]:
         """Let error units and delays stand between ε and its uses; return forces on the units."""
@@ -209,6 +223,7 @@ class ErrorFlow:
             self.field.read_error(index)
             if kernel:
                 kernel.receive(energy.xi)
+        self.field.pass_through(self.field.predicted)
         return forces
 
     def _drift(self) -> list[tuple[int, Tensor]]:
@@ -218,13 +233,13 @@ class ErrorFlow:
         present = {}
         for index in field.predicted:
             kernel = field.maps[index]
-            if kernel:
+            if isinstance(kernel, DenseKernel):
                 present[index] = kernel.delta
                 kernel.delta = self._late_fb[index].pass_through(kernel.delta)
         drift = field.drift(field.free, field.predicted)
         for index, delta in present.items():  # weights see the error where it arises
             kernel = field.maps[index]
-            assert kernel
+            assert isinstance(kernel, DenseKernel)
             kernel.delta = delta
         return drift
 
@@ -253,8 +268,9 @@ class ErrorFlow:
             decay = alpha * self.circuit.weight_decay
             for views in (self.params.of, self.feedback.of if self.feedback.learns else []):
                 for named in views if decay else ():
-                    if "w" in named:
-                        named["w"].mul_(1 - decay)
+                    for name in named:
+                        if name.startswith("w"):
+                            named[name].mul_(1 - decay)
             self.inputs.learn(self.field.predicted, self.params.of, alpha * self.scale, 1.0)
             if self.feedback.learns:
                 self._learn_feedback(alpha * self.scale)
@@ -265,7 +281,7 @@ class ErrorFlow:
             self.chips.advance(dt)
 
     def _learn_feedback(self, alpha: float) -> None:
-        for index in self.field.predicted:
+        for index in self.feedback.nodes:
             kernel = self.field.maps[index]
             if kernel:
                 kernel.learn({"w": self.feedback.of[index]["w"]}, alpha, 1.0)
@@ -282,8 +298,9 @@ class ErrorFlow:
             views = self.params.views(gradient)
             self.field.learn(self.field.predicted, views, self.scale, 0.0)
             for named, source in zip(views, arrays, strict=True):
-                if "w" in named and self.circuit.weight_decay:
-                    named["w"].sub_(source["w"], alpha=self.circuit.weight_decay)
+                for name in named if self.circuit.weight_decay else ():
+                    if name.startswith("w"):
+                        named[name].sub_(source[name], alpha=self.circuit.weight_decay)
             rates.append(gradient / self.tau_w)
         return rates
 
@@ -304,7 +321,7 @@ class ErrorFlow:
         return self.params
 
     def energy_by_node(self) -> Tensor:
-        """Return E_l (chip, predicted node), summed over samples, at the last `forces`."""
+        """Return E_l (chip, predicted value node), summed over samples, at the last `forces`."""
         if not self._distorted:
             return self.field.energy_by_node()
         totals = [energy.cost(self._raw[i]) for i, energy in self._gaussian.items()]
@@ -319,9 +336,10 @@ class ErrorFlow:
 
     def states(self) -> dict[str, Tensor]:
         """Return every named state and observable (chip, sample, unit) for recording."""
-        named = {f"x{i}": x for i, x in enumerate(self.field.x)}
+        hidden = self.field.transparent
+        named = {f"x{i}": x for i, x in enumerate(self.field.x) if i not in hidden}
         named |= {f"u{i}": u for i, u in self._membrane.items()}
-        for index in self.field.predicted:
+        for index in self.field.costed:
             energy = self.field.energies[index]
             assert energy
             named[f"err{index}"] = self.err[index] if self.lagged else energy.xi

@@ -3,7 +3,8 @@
 MM: one product of a weight matrix with a batch of vectors. SMM: a group of MMs that have all their
 inputs at the same moment, so that parallel hardware does them at once. Outer products (the local
 weight updates) and the initial feed-forward sweep are not counted, as in the iPC paper; forward
-(prediction) and backward (feedback) products are kept apart.
+(prediction) and backward (feedback) products are kept apart. Convolutions are such products too;
+what lies between two value nodes (transparent nodes) counts as done in one go.
 """
 
 from __future__ import annotations

@@ -12,20 +12,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks, row_sums
 from pcsim.kernels.nonlinearity import NONLINEARITIES
 from pcsim.maps import Dense
-
-
-def accumulate(into: Tensor, gradient: Tensor, alpha: float, beta: float) -> None:
-    """Do into ← beta·into + alpha·gradient; beta = 0 ignores what was there, even NaN."""
-    if beta == 0:
-        torch.mul(gradient, alpha, out=into)
-    elif beta == 1:
-        into.add_(gradient, alpha=alpha)
-    else:
-        into.mul_(beta).add_(gradient, alpha=alpha)
 
 
 def add_outer(into: Tensor, post: Tensor, pre: Tensor, alpha: float, beta: float = 1.0) -> None:
@@ -82,8 +73,9 @@ class DenseKernel:
             # A clamped input that all replicas share is transformed once, not once per replica.
             self.r = like.new_empty(1 if shared_input else replicas, samples, n_in)
 
-    def activate(self, x: Tensor) -> None:
+    def activate(self, *parents: Tensor) -> None:
         """Evaluate r = f(x), needed again whenever the parent has moved."""
+        (x,) = parents
         if self.hooks.membrane:
             x = self._seen = self.hooks.membrane(x)
         if self.f is None:
@@ -129,18 +121,21 @@ class DenseKernel:
             self.delta.copy_(xi)
             self.g.pull(self.delta, self.drive, self.mu)
 
-    def pull(self, x: Tensor) -> Tensor:
-        """Return f'(x) ∘ (Wᵀ δ); the buffer is reused in the next step."""
+    def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
+        """Return f'(x) ∘ (Wᵀ δ) (+ onto); the buffer is reused in the next step."""
         back = self._read if self.feedback is None else self.feedback
-        torch.bmm(self.delta, back, out=self._pulled)
         if self.counter:
             self.counter.product("backward")
+        if onto is not None and self.f is None and not self.hooks.feedback:
+            return torch.baddbmm(onto, self.delta, back, out=onto)
+        torch.bmm(self.delta, back, out=self._pulled)
         if hook := self.hooks.feedback:
             sums = row_sums(hook.aggregates, self.delta, back.mT)
             self._pulled.copy_(hook(self._pulled, **sums))
         if self.hooks.membrane:
             x = self._seen
-        return self._pulled if self.f is None else self.f.pull(self._pulled, x, self.r)
+        pulled = self._pulled if self.f is None else self.f.pull(self._pulled, x, self.r)
+        return pulled if onto is None else onto.add_(pulled)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·Σ δ rᵀ, for weights and bias."""

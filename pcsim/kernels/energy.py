@@ -11,9 +11,12 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pcsim.energies import Categorical, Energy, Gaussian
-from pcsim.kernels.dense import accumulate
+from pcsim.energies import Categorical, Gaussian
+from pcsim.kernels.accumulation import accumulate
 from pcsim.network import Hold, Node
+
+EXCLUDED = -1e9
+"""Logit of what a softmax leaves out: finite, so that differences of logarithms stay finite."""
 
 
 class EnergyKernel(Protocol):
@@ -138,52 +141,75 @@ class PrecisionGaussian:
 
 
 class CategoricalKL:
-    """E = Σ p (ln p − ln q), q = softmax(μ);  ξ = p − q.
+    """E = Σ p (ln p − ln q), q = softmax(μ) over the last axis of the node's shape.
 
-    Free node: p = softmax(x), own = −(diag p − p pᵀ)(x − μ). Clamped node: p = x, a distribution.
+    Free node: p = softmax(x), ξ = p − q, own = −(diag p − p pᵀ)(x − μ).
+    Clamped node: p = x, ξ = p − (Σp) q. Rows are distributions, or all zero where nothing is to be
+    learnt (a word that is not asked for).
     """
 
-    def __init__(self, clamped: bool) -> None:
+    def __init__(self, node: Node, causal: bool, clamped: bool) -> None:
         self.clamped = clamped
-        self.xi = self.p = self.log_ratio = torch.empty(0)
+        self.xi = self.p = torch.empty(0)
+        self._row = node.shape[-2:] if causal else node.shape[-1:]
+        self._causal = causal
+        self._log_ratio = self._mu = self._x = self._mass = self._later = torch.empty(0)
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
         self.xi = torch.empty_like(like, memory_format=torch.contiguous_format)
+        if self._causal:
+            self._later = torch.ones(self._row, dtype=torch.bool, device=like.device).triu(1)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        rows = x.reshape(*x.shape[:2], -1, *self._row)
+        return rows.masked_fill(self._later, EXCLUDED) if self._causal else rows
 
     def errors(self, x: Tensor, mu: Tensor) -> Tensor:
-        """Return ξ = p − softmax(μ)."""
-        log_q = torch.log_softmax(mu, -1)
+        """Return ξ."""
         if self.clamped:
-            self.p = x
-            # 0·ln 0 = 0 for one-hot labels
-            self.log_ratio = torch.where(x > 0, torch.log(x) - log_q, 0.0)
-        else:
-            log_p = torch.log_softmax(x, -1)
-            self.p = log_p.exp()
-            self.log_ratio = log_p - log_q
-        return torch.sub(self.p, log_q.exp(), out=self.xi)
+            return self._clamped_errors(x, mu)
+        log_p, log_q = (torch.log_softmax(self._rows(v), -1) for v in (x, mu))
+        self.p = log_p.exp()
+        self._log_ratio = log_p.sub_(log_q)
+        torch.sub(self.p, log_q.exp_(), out=self.xi.view(self.p.shape))
+        return self.xi
+
+    def _clamped_errors(self, x: Tensor, mu: Tensor) -> Tensor:
+        p = x.reshape(*x.shape[:2], -1, *self._row)
+        if x is not self._x:  # new data: which rows ask for something
+            self._x, self._mass = x, p.sum(-1, keepdim=True)
+        self._mu = self._rows(mu)
+        q = torch.softmax(self._mu, -1, out=self.xi.view(self._mu.shape))
+        torch.addcmul(p, q, self._mass, value=-1, out=q)
+        return self.xi
 
     def own(self) -> Tensor:
         """Return −J_p (x − μ); J_p ignores a constant shift, so log-ratios stand for x − μ."""
-        mean = (self.p * self.log_ratio).sum(-1, keepdim=True)
-        return self.p * (mean - self.log_ratio)
+        mean = (self.p * self._log_ratio).sum(-1, keepdim=True)
+        return (self.p * (mean - self._log_ratio)).view(self.xi.shape)
 
     def add_own(self, drift: Tensor) -> Tensor:
         """Return drift + own."""
         return drift.add_(self.own())
 
     def total(self) -> Tensor:
-        """Return Σ p (ln p − ln q)."""
-        return (self.p * self.log_ratio).sum((1, 2))
+        """Return Σ p (ln p − ln q); for a clamped node only now, since few steps ask for it."""
+        if self.clamped:
+            log_q = torch.log_softmax(self._mu, -1).view(self._x.shape)
+            cost: Tensor = torch.special.xlogy(self._x, self._x) - self._x * log_q
+            return cost.sum((1, 2))
+        return (self.p * self._log_ratio).flatten(1).sum(1)
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
 
 
-def energy_kernel(node: Node, hold: Hold, params: dict[str, Tensor]) -> EnergyKernel:
-    """Return the kernel for a node's energy."""
-    energy: Energy = node.energy
+def energy_kernel(node: Node, hold: Hold, params: dict[str, Tensor]) -> EnergyKernel | None:
+    """Return the kernel for a node's energy; None for what is transparent or never predicted."""
+    energy = node.energy
+    if node.map is None or energy is None:
+        return None
     if isinstance(energy, Categorical):
-        return CategoricalKL(clamped=hold == "clamped")
+        return CategoricalKL(node, energy.causal, clamped=hold == "clamped")
     return UnitGaussian() if energy.unit else PrecisionGaussian(energy, params)

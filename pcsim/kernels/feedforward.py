@@ -5,27 +5,22 @@ It shares no code with the in-place kernels, so that each can check the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pcsim.energies import Categorical
-from pcsim.errors import UnsupportedError
+from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters, Views
-from pcsim.maps import Dense
+from pcsim.kernels.plain_maps import FUNCTIONS, plain_map
+from pcsim.maps import Prior
 from pcsim.network import Network, Node
 
-FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "relu": functional.relu,
-    "leaky_relu": functional.leaky_relu,
-    "gelu": functional.gelu,
-    "softmax": lambda x: functional.softmax(x, -1),
-}
+__all__ = ["FUNCTIONS", "feedforward", "loss", "outputs"]
+
+CHUNK = 1 << 26
+"""Numbers that the largest node of an evaluation may hold at a time."""
 
 
 def feedforward(network: Network, of: Views, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -35,27 +30,20 @@ def feedforward(network: Network, of: Views, inputs: Sequence[Tensor]) -> list[T
         values[root] = value
     for index in reversed(range(len(network.nodes))):
         node = network.nodes[index]
-        if isinstance(node.map, Dense):
-            values[index] = dense(node.map, of[index], values[node.parents[0]])
-        elif node.parents:
-            raise UnsupportedError(f"feedforward: no rule for the map {type(node.map).__name__}")
+        if node.map and not isinstance(node.map, Prior):
+            parents = [values[parent] for parent in node.parents]
+            values[index] = plain_map(node.map, of[index], parents)
     return values
-
-
-def dense(spec: Dense, params: dict[str, Tensor], x: Tensor) -> Tensor:
-    """Return g(W f(x) + b) for (replica, sample, unit)."""
-    drive: Tensor = torch.matmul(FUNCTIONS[spec.f](x), params["w"].mT)
-    if spec.bias:
-        drive = drive + params["b"].unsqueeze(1)
-    return FUNCTIONS[spec.g](drive)
 
 
 def loss(node: Node, params: dict[str, Tensor], target: Tensor, mu: Tensor) -> Tensor:
     """Return E(target, μ) of a clamped node (replica,), summed over samples."""
     if isinstance(node.energy, Categorical):
-        log_q = functional.log_softmax(mu, -1)
+        rows = (*mu.shape[:2], -1, node.shape[-1])
+        log_q = functional.log_softmax(mu.view(rows), -1).view(mu.shape)
         total: Tensor = (torch.special.xlogy(target, target) - target * log_q).sum((1, 2))
         return total
+    assert isinstance(node.energy, Gaussian)
     if node.energy.learned:
         log_var = params["log_var"].unsqueeze(1)
     else:
@@ -66,6 +54,8 @@ def loss(node: Node, params: dict[str, Tensor], target: Tensor, mu: Tensor) -> T
 @torch.no_grad()
 def outputs(network: Network, params: Parameters, inputs: Tensor, chunk: int = 2000) -> Tensor:
     """Return μ⁰ (replica, sample, class) of a network with one input node, in chunks of samples."""
+    widest = params.replicas * max(node.units for node in network.nodes)
+    chunk = min(chunk, max(1, CHUNK // widest))
     parts = [
         feedforward(network, params.of, (inputs[None, start : start + chunk],))[0]
         for start in range(0, len(inputs), chunk)

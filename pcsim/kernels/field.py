@@ -5,6 +5,8 @@
     d^l = −∂F/∂x^l = own^l + Σ_children Jᵀ ξ^child        drift of the free nodes
     g^l = −∂F/∂θ^l = (∂μ^l/∂θ^l)ᵀ ξ^l                     local (Hebbian) weight change
 
+A transparent node has no E: there x^l = μ^l, and ξ^l = Σ_children Jᵀ ξ^child passes through.
+
 All tensors are (replica, sample, unit). Everything is a function of the state as it was when
 `errors` was called; nothing here moves states or weights, so that an update rule can take both
 from the same state.
@@ -19,11 +21,11 @@ from torch import Tensor
 
 from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
-from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.energy import CategoricalKL, EnergyKernel, UnitGaussian, energy_kernel
 from pcsim.kernels.hooks import IDEAL, map_hooks
+from pcsim.kernels.map_kernel import MapKernel, map_kernel
 from pcsim.kernels.parameters import Parameters, Views
-from pcsim.maps import Dense, Prior
+from pcsim.maps import Prior
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
 
@@ -46,22 +48,23 @@ class Field:
         self.counter = counter
         self._mode_holds = network.holds(mode)
         self.holds = list(self._mode_holds)
-        self.maps: list[DenseKernel | None] = [
-            DenseKernel(
+        self.maps: list[MapKernel | None] = [
+            map_kernel(
                 node.map, params.of[i], counter, map_hooks(chips, network, i) if chips else IDEAL
             )
-            if isinstance(node.map, Dense)
-            else None
             for i, node in enumerate(network.nodes)
         ]
         self.energies: list[EnergyKernel | None] = [
-            energy_kernel(node, hold, params.of[i]) if node.map else None
+            energy_kernel(node, hold, params.of[i])
             for i, (node, hold) in enumerate(zip(network.nodes, self.holds, strict=True))
         ]
         self.predicted = tuple(i for i, node in enumerate(network.nodes) if node.map)
+        self.costed = tuple(i for i in self.predicted if self.energies[i])
+        """Predicted value nodes: those that have an energy."""
+        self.transparent = tuple(i for i in self.predicted if not self.energies[i])
         self._error_reads = {
             i: hook
-            for i in (self.predicted if chips else ())
+            for i in (self.costed if chips else ())
             if chips and (hook := chips.transform("error", i, (network.nodes[i].units,)))
         }
         self._true_errors: dict[int, Tensor] = {}
@@ -77,20 +80,23 @@ class Field:
         """Errors pass through units or delays of their own before hardware reads them."""
 
     def load(
-        self, x: Sequence[Tensor], mask: Tensor | None = None, released: Sequence[int] = ()
+        self, x: Sequence[Tensor | None], mask: Tensor | None = None, released: Sequence[int] = ()
     ) -> None:
-        """Take new states, one per node; `mask` (true = clamped) belongs to associative mode.
+        """Take new states, one per value node, and None where a node is transparent.
 
-        A clamped tensor may have a replica axis of length 1: all replicas then share it. Nodes
-        that the mode clamps can be `released` for this load: they are free states then.
+        `mask` (true = clamped) belongs to associative mode. A clamped tensor may have a replica
+        axis of length 1: all replicas then share it. Nodes that the mode clamps can be `released`
+        for this load: they are free states then.
         """
         self._hold(released)
         replicas = self.params.replicas
         for index, (value, node) in enumerate(zip(x, self.network.nodes, strict=True)):
-            if value.ndim != 3 or value.shape[2] != node.units:
+            if value is None and node.transparent:
+                continue
+            if value is None or value.ndim != 3 or value.shape[2] != node.units:
                 raise ConfigError(
                     f"Field.x[{index}]: expected (replica, sample, {node.units}), "
-                    f"got {tuple(value.shape)}"
+                    f"got {'nothing' if value is None else tuple(value.shape)}"
                 )
             if value.shape[0] not in (replicas, 1 if self.holds[index] == "clamped" else replicas):
                 raise ConfigError(
@@ -98,21 +104,26 @@ class Field:
                 )
         if (mask is not None) != (self.holds[0] == "masked"):
             raise ConfigError("Field.load.mask: is needed in associative mode, and only there")
-        self._open_mask = None if mask is None else (~mask).to(x[0])
-        shared = [len(value) == 1 and replicas > 1 for value in x]
-        shape = (replicas, *x[0].shape[1:2], *map(int, shared))
-        self.x = [value.expand(replicas, -1, -1) for value in x]
+        like = x[0]
+        assert like is not None
+        self._open_mask = None if mask is None else (~mask).to(like)
+        shared = [value is not None and len(value) == 1 and replicas > 1 for value in x]
+        shape = (replicas, *like.shape[1:2], *map(int, shared))
+        empty = torch.empty(0)  # until it is predicted
+        self.x = [empty if v is None else v.expand(replicas, -1, -1) for v in x]
         if shape != self._shape:
             self._shape = shape
-            like = self.x[0]
-            for index in self.predicted:
-                kernel, energy = self.maps[index], self.energies[index]
-                if kernel:
-                    kernel.allocate(like, shared[self.network.nodes[index].parents[0]])
-                assert energy
-                energy.allocate(self.x[index])
+            self._allocate(shared)
         for index in self.clamped_input:
             self._activate(index)
+
+    def _allocate(self, shared: Sequence[bool]) -> None:
+        for index in self.predicted:
+            kernel, energy = self.maps[index], self.energies[index]
+            if kernel:
+                kernel.allocate(self.x[0], shared[self.network.nodes[index].parents[0]])
+            if energy:
+                energy.allocate(self.x[index])
 
     def holds_room(self, index: int, samples: int) -> bool:
         """Whether the state of this free node has room for so many samples already."""
@@ -122,7 +133,7 @@ class Field:
         self.holds = [
             "free" if index in released else hold for index, hold in enumerate(self._mode_holds)
         ]
-        self.free = tuple(i for i, hold in enumerate(self.holds) if hold != "clamped")
+        self.free = tuple(i for i, hold in enumerate(self.holds) if hold in ("free", "masked"))
         self.clamped_input = tuple(
             i
             for i in self.predicted
@@ -152,11 +163,11 @@ class Field:
     def _activate(self, index: int) -> None:
         kernel = self.maps[index]
         assert kernel
-        kernel.activate(self.x[self.network.nodes[index].parents[0]])
+        kernel.activate(*(self.x[parent] for parent in self.network.nodes[index].parents))
 
     def predict(self, nodes: Sequence[int]) -> None:
-        """Compute μ of these nodes from the present states and weights."""
-        for index in nodes:
+        """Compute μ of these nodes (in rising order) from the present states and weights."""
+        for index in reversed(nodes):  # from the top: transparent parents come first
             kernel = self.maps[index]
             if kernel is None:
                 prior = self.network.nodes[index].map
@@ -166,17 +177,39 @@ class Field:
             if index not in self.clamped_input or kernel.hooks.on_rates:
                 self._activate(index)
             self.mu[index] = kernel.predict()
+            if self.energies[index] is None:
+                self.x[index] = self.mu[index]
 
     def errors(self, nodes: Sequence[int]) -> None:
-        """Compute ξ of these nodes from x and μ."""
+        """Compute ξ of these nodes (in rising order) from x and μ."""
         for index in nodes:
             energy, kernel = self.energies[index], self.maps[index]
-            assert energy
-            xi = energy.errors(self.x[index], self.mu[index])
-            if index in self._error_reads and not self.reads_errors_late:
-                self.read_error(index)
-            if kernel:
+            if energy:
+                xi = energy.errors(self.x[index], self.mu[index])
+                if index in self._error_reads and not self.reads_errors_late:
+                    self.read_error(index)
+                if kernel:
+                    kernel.receive(xi)
+        if self.transparent:
+            self.pass_through(nodes)
+
+    def pass_through(self, active: Sequence[int]) -> None:
+        """Give each active transparent node the errors of its active children."""
+        for index in active:
+            kernel = self.maps[index]
+            if kernel and self.energies[index] is None:
+                xi = self._pulled(index, active)
+                assert xi is not None, f"node {index} is active, but none of its children is"
                 kernel.receive(xi)
+
+    def _pulled(self, index: int, active: Sequence[int]) -> Tensor | None:
+        """Return Σ Jᵀ ξ over the active children of a node."""
+        total: Tensor | None = None
+        for child, slot in self.network.uses[index]:
+            kernel = self.maps[child]
+            if child in active and kernel:
+                total = kernel.pull(self.x[index], slot, total)
+        return total
 
     def read_error(self, index: int) -> None:
         """Let hardware read ξ of a node; the network's own energy is kept."""
@@ -195,12 +228,7 @@ class Field:
         """Return d^l of these free nodes; nodes that are not `active` are known to have ξ = 0."""
         result = []
         for index in nodes:
-            total: Tensor | None = None
-            for child in self.network.children[index]:
-                kernel = self.maps[child]
-                if child in active and kernel:
-                    pulled = kernel.pull(self.x[index])
-                    total = pulled if total is None else total.add_(pulled)
+            total = self._pulled(index, active)
             energy = self.energies[index] if index in active else None
             if energy:
                 total = energy.own() if total is None else energy.add_own(total)
@@ -221,9 +249,16 @@ class Field:
             if energy:
                 energy.learn(into[index], alpha, beta)
 
+    def has_error(self, index: int) -> bool:
+        """Whether ξ of a predicted node differs from zero somewhere, at the state of `errors`."""
+        energy = self.energies[index]
+        if energy:
+            return bool(energy.xi.any())
+        return any(self.has_error(child) for child in self.network.children[index])
+
     def energy_by_node(self) -> Tensor:
-        """Return E_l (replica, predicted node), summed over samples, at the state of `errors`."""
-        return torch.stack([self.energy_of(index) for index in self.predicted], 1)
+        """Return E_l (replica, predicted value node), summed over samples, at that of `errors`."""
+        return torch.stack([self.energy_of(index) for index in self.costed], 1)
 
     def energy_of(self, index: int) -> Tensor:
         """Return E (replica,) of one node, summed over samples, at the state of `errors`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pcsim.kernels.clamped_input import ClampedInput
+from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.field import Field
 from pcsim.kernels.optim import Rate
 from pcsim.kernels.parameters import Views
@@ -22,7 +23,8 @@ class FollowedInputs:
         self._possible = {
             index: ClampedInput(kernel)
             for index in (field.clamped_input if enabled else ())
-            if (kernel := field.maps[index]) and "log_var" not in kernel.params
+            if isinstance(kernel := field.maps[index], DenseKernel)
+            and "log_var" not in kernel.params
         }
         self.active: dict[int, ClampedInput] = {}
 
@@ -42,7 +44,7 @@ class FollowedInputs:
         if not self.active:
             self.field.predict(nodes)
             return
-        for index in nodes:
+        for index in reversed(nodes):  # from the top, as `Field.predict` does
             if index in self.active:
                 self.field.mu[index] = self.active[index].predict(alpha)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor
@@ -25,6 +26,11 @@ class MapHooks:
     feedback: Transform | None = None
 
     @property
+    def ideal(self) -> bool:
+        """Whether nothing happens anywhere."""
+        return not any((self.on_rates, self.weight, self.product, self.feedback))
+
+    @property
     def on_rates(self) -> bool:
         """Whether each chip sends rates of its own, even if all see one clamped input."""
         return self.membrane is not None or self.rate is not None
@@ -34,16 +40,30 @@ IDEAL = MapHooks()
 
 
 def map_hooks(chips: Chips, network: Network, node: int) -> MapHooks:
-    """Return the transforms of the map that predicts a node from its parent."""
-    parent = network.nodes[node].parents[0]
-    units, sources = network.nodes[node].units, network.nodes[parent].units
-    return MapHooks(
-        membrane=chips.transform("membrane", parent, (sources,)),
-        rate=chips.transform("rate", parent, (sources,)),
-        weight=chips.transform("weight", node, (units, sources)),
-        product=chips.transform("product", node, (units,)),
-        feedback=chips.transform("feedback", node, (sources,)),
+    """Return the transforms of the map that predicts a node from its (first) parent.
+
+    Potentials and rates are read at value nodes; what a transparent node passes on was read before.
+    Only maps with weights have an array: (post, pre), for a convolution (channel, fan-in).
+    """
+    target = network.nodes[node]
+    if not target.parents:
+        return IDEAL
+    parent = target.parents[0]
+    sources, read = network.nodes[parent].units, not network.nodes[parent].transparent
+    hooks = MapHooks(
+        membrane=chips.transform("membrane", parent, (sources,)) if read else None,
+        rate=chips.transform("rate", parent, (sources,)) if read else None,
     )
+    if "w" in target.parameters:
+        hooks.weight = chips.transform("weight", node, matrix_shape(target.parameters["w"]))
+        hooks.product = chips.transform("product", node, (target.units,))
+        hooks.feedback = chips.transform("feedback", node, (sources,))
+    return hooks
+
+
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return (post, pre) of a weight array as it lies on a chip."""
+    return shape[0], prod(shape[1:])
 
 
 def row_sums(names: tuple[str, ...], signal: Tensor, weights: Tensor) -> dict[str, Value]:

@@ -47,8 +47,8 @@ def fabricated_tau_w(chips: Chips | None, params: Parameters, nominal: Value) ->
     flat = torch.ones_like(params.flat) * nominal
     for index, views in enumerate(params.views(flat)):
         if "w" in views:
-            shape = tuple(views["w"].shape[1:])
-            views["w"].mul_(chips.fabricate("tau_w", index, shape, 1.0))
+            array = views["w"].view(*views["w"].shape[:2], -1)
+            array.mul_(chips.fabricate("tau_w", index, tuple(array.shape[1:]), 1.0))
     return flat
 
 
@@ -99,7 +99,7 @@ class Array:
         self._writes: dict[int, Transform] = {}
         for index, views in enumerate(of if chips else ()):
             if chips and "w" in views:
-                shape = tuple(views["w"].shape[1:])
+                shape = tuple(views["w"].flatten(2).shape[1:])
                 if read := chips.transform("weight", index, shape, name):
                     self._reads[index] = read
                 if write := chips.transform("write", index, shape, name):
@@ -114,7 +114,7 @@ class Array:
         """Return the weights of a layer as presented in this step."""
         stored = self.of[index]["w"]
         hook = self._reads.get(index)
-        return stored if hook is None else hook(stored)
+        return stored if hook is None else hook(stored.flatten(2)).view(stored.shape)
 
     def write(self, changes: Views, nodes: Sequence[int] | None = None) -> None:
         """Add the changes that plasticity asks for, as the devices take them."""
@@ -122,7 +122,9 @@ class Array:
             for name, asked in changes[index].items():
                 hook = self._writes.get(index) if name == "w" else None
                 target = self.of[index][name]
-                target.add_(asked if hook is None else hook(asked, w=target))
+                if hook is not None:
+                    asked = hook(asked.flatten(2), w=target.flatten(2)).view(target.shape)
+                target.add_(asked)
 
     def rewrite(self, params: Parameters, before: Tensor, nodes: Sequence[int]) -> None:
         """Take back what an optimiser did to the numbers, and ask the devices for it instead."""

@@ -80,7 +80,8 @@ class Optimizer:
         mask = torch.zeros_like(self.params.flat[:1])
         for views in self.params.views(mask):
             for name, view in views.items():
-                view.fill_(float(name == "w" or (name == "b" and self.spec.decay_bias)))
+                bias = name == "b" and self.spec.decay_bias
+                view.fill_(float(name.startswith("w") or bias))
         return mask
 
     @property

@@ -6,7 +6,7 @@ a checkpoint one array.
 
 from __future__ import annotations
 
-from math import prod, sqrt
+from math import prod
 
 import numpy as np
 import torch
@@ -14,14 +14,17 @@ from torch import Tensor
 
 from pcsim.energies import Gaussian
 from pcsim.errors import ConfigError
-from pcsim.maps import Dense
+from pcsim.maps import Initial
 from pcsim.network import Network
 
 Views = list[dict[str, Tensor]]
 
 
 class Parameters:
-    """`flat` (replica, parameter); `of[l]` names its views: w (replica, post, pre), b, log_var."""
+    """`flat` (replica, parameter); `of[l]` names its views: w (replica, post, pre), b, log_var, …
+
+    Names that begin with w are weights; weight decay acts on them alone.
+    """
 
     def __init__(self, network: Network, flat: Tensor) -> None:
         if flat.ndim != 2 or flat.shape[1] != network.parameter_count:
@@ -71,10 +74,18 @@ def initial_states(
     return np.stack(draws)
 
 
+def _draw(initial: Initial, rng: np.random.Generator, count: int) -> np.ndarray:
+    if initial.kind == "uniform":
+        return rng.uniform(-initial.size, initial.size, count)
+    if initial.kind == "normal":
+        return rng.normal(0, initial.size, count)
+    return np.full(count, initial.size)
+
+
 def initial_parameters(
     network: Network, seeds: list[int], dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Parameters:
-    """Draw W, b ~ U(−1/√n_in, 1/√n_in), PyTorch's default for linear layers, per seed."""
+    """Draw what is learnt as the maps say (PyTorch's defaults), one stream per seed and node."""
     flat = torch.empty(len(seeds), network.parameter_count, dtype=dtype)
     for row, seed in enumerate(seeds):  # row by row: a population may fill most of the memory
         parts = []
@@ -86,8 +97,7 @@ def initial_parameters(
                     variance = np.broadcast_to(np.asarray(node.energy.variance), shape)
                     parts.append(np.log(variance).ravel())
                 else:
-                    assert isinstance(node.map, Dense)
-                    bound = 1 / sqrt(node.map.n_in)
-                    parts.append(rng.uniform(-bound, bound, prod(shape)))
+                    assert node.map
+                    parts.append(_draw(node.map.initial[name], rng, prod(shape)))
         flat[row] = torch.as_tensor(np.concatenate(parts))
     return Parameters(network, flat.to(device))

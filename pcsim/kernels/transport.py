@@ -10,14 +10,14 @@ B has the layout of θ (replica, post, pre), so that the feedback is δ B.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import prod, sqrt
 
 import torch
 from torch import Tensor
 
 from pcsim.circuit import Transport
 from pcsim.kernels.parameters import Parameters, Views, generator
-from pcsim.maps import Dense
+from pcsim.maps import Convolution, Dense
 
 FEEDBACK_KEY = 3
 """First element of the spawn key of initial feedback weights."""
@@ -33,6 +33,12 @@ class Feedback:
         self.params = params
         self.flat: Tensor | None = None
         self.of: Views = [{} for _ in params.of]
+        self.nodes = tuple(
+            index
+            for index, node in enumerate(params.network.nodes)
+            if isinstance(node.map, Dense | Convolution)
+        )
+        """The nodes whose weights carry errors back."""
         if kind in ("random", "kolen_pollack"):
             self.flat = torch.zeros_like(params.flat)
             self.of = params.views(self.flat)
@@ -43,13 +49,12 @@ class Feedback:
             self.refresh()
 
     def _draw(self, seeds: list[int], gain: float) -> None:
-        for index, node in enumerate(self.params.network.nodes):
-            if isinstance(node.map, Dense):
-                bound = gain / sqrt(node.map.n_in)
-                for row, seed in enumerate(seeds):
-                    rng = generator(seed, FEEDBACK_KEY, index)
-                    drawn = rng.uniform(-bound, bound, self.of[index]["w"].shape[1:])
-                    self.of[index]["w"][row] = torch.as_tensor(drawn)
+        for index in self.nodes:
+            shape = self.of[index]["w"].shape[1:]
+            bound = gain / sqrt(prod(shape[1:]))
+            for row, seed in enumerate(seeds):
+                rng = generator(seed, FEEDBACK_KEY, index)
+                self.of[index]["w"][row] = torch.as_tensor(rng.uniform(-bound, bound, shape))
 
     def of_node(self, index: int) -> Tensor:
         """Return the array that carries δ of this node back to its parent."""
@@ -59,11 +64,10 @@ class Feedback:
         """Follow the forward signs, if that is the kind."""
         if self.kind != "sign":
             return
-        for index in range(len(self.of)):
-            if "w" in self.of[index]:
-                w = self.params.of[index]["w"]
-                size = w.square().mean((1, 2), keepdim=True).sqrt()
-                torch.mul(torch.sign(w), size, out=self.of[index]["w"])
+        for index in self.nodes:
+            w = self.params.of[index]["w"]
+            size = w.square().mean(tuple(range(1, w.ndim)), keepdim=True).sqrt()
+            torch.mul(torch.sign(w), size, out=self.of[index]["w"])
 
     @property
     def reads_forward(self) -> bool:
@@ -79,8 +83,7 @@ class Feedback:
         """Return cos∠(θ, B) (replica, map) at the present θ, 1 for a shared array."""
         self.refresh()
         rows = []
-        for index, views in enumerate(self.params.of):
-            if "w" in views:
-                w, b = views["w"].flatten(1), self.of_node(index).flatten(1)
-                rows.append(torch.cosine_similarity(w, b, dim=1))
+        for index in self.nodes:
+            w, b = self.params.of[index]["w"].flatten(1), self.of_node(index).flatten(1)
+            rows.append(torch.cosine_similarity(w, b, dim=1))
         return torch.stack(rows, 1)

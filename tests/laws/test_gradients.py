@@ -144,7 +144,7 @@ def test_accumulation_with_alpha_and_beta():
 @pytest.mark.parametrize("parents", [(2, 2, 3), (1, 3, 3)])
 @pytest.mark.parametrize("mode", ["supervised", "generative", "free"])
 def test_node_with_two_children(parents, mode):
-    """The sum over children. `Network` itself accepts only chains of dense maps as yet."""
+    """The sum over children; a node without children is refused by `Network` itself."""
     sizes = (2, 3, 3, 4)
     nodes = [
         Node((n,), Dense(sizes[p], n, f), (p,))

@@ -133,6 +133,7 @@ class Population:
                     (self._arrays.read(k, "free") > 0).all()
                 )
                 kernel = energy_kernel(node, "free" if released or k else "clamped", own)
+                assert kernel  # every layer of a chain is a value node
                 kernel.allocate(x)
                 kernel.errors(x, mu)
                 totals.append(kernel.total())

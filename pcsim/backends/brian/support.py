@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pcsim.circuit import Circuit
-from pcsim.energies import Categorical
+from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import UnsupportedError
 from pcsim.maps import Dense, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network, Node
@@ -38,6 +38,10 @@ def _refuse_shape(k: int, node: Node, top: int) -> None:
     is_root = node.map is None or isinstance(node.map, Prior)
     if is_root != (k == top) or (not is_root and node.parents != (k + 1,)):
         raise no(f"network node {k}: parents", "only a chain of dense layers is built")
+    dense = isinstance(node.map, Dense) and node.map.positions == 1
+    if node.transparent or not (is_root or dense):
+        kind = type(node.map).__name__
+        raise no(f"network node {k}: map {kind}", "only a chain of dense layers is built")
 
 
 def _refuse_energy(k: int, node: Node, circuit: Circuit) -> None:
@@ -48,6 +52,7 @@ def _refuse_energy(k: int, node: Node, circuit: Circuit) -> None:
         if not computed:
             raise no(f"{where}: energy categorical", CARRY.format("which a softmax is not made of"))
         return
+    assert isinstance(node.energy, Gaussian)
     if node.energy.learned and not computed:
         raise no(f"{where}: energy.learned", CARRY.format("of a fixed variance"))
     if circuit.kind in DENDRITES and node.energy != UNIT_GAUSSIAN:

@@ -1,0 +1,49 @@
+"""Which architecture a section `network` describes: its field `kind`, "mlp" if it is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Discriminator, Tag, ValidationError
+
+from pcsim.architectures.alexnet import AlexNet
+from pcsim.architectures.cnn import Cnn
+from pcsim.architectures.mlp import Mlp
+from pcsim.architectures.transformer import Transformer
+from pcsim.errors import ConfigError
+from pcsim.explain import explain
+from pcsim.network import Network
+
+ARCHITECTURES: dict[str, type[Mlp | Cnn | AlexNet | Transformer]] = {
+    "mlp": Mlp,
+    "cnn": Cnn,
+    "alexnet": AlexNet,
+    "transformer": Transformer,
+}
+
+
+def _kind(section: Any) -> Any:
+    if isinstance(section, Mapping):
+        return section.get("kind", "mlp")
+    return getattr(section, "kind", "mlp")
+
+
+NetworkConfig = Annotated[
+    Annotated[Mlp, Tag("mlp")]
+    | Annotated[Cnn, Tag("cnn")]
+    | Annotated[AlexNet, Tag("alexnet")]
+    | Annotated[Transformer, Tag("transformer")],
+    Discriminator(_kind),
+]
+
+
+def build(kind: str, options: Mapping[str, Any]) -> Network:
+    """Build a network from the fields of its architecture; errors name the field."""
+    model: type[BaseModel] = ARCHITECTURES[kind]
+    try:
+        section = ARCHITECTURES[kind].model_validate(dict(options))
+    except ValidationError as error:
+        problems = "; ".join(explain(e, model) for e in error.errors())
+        raise ConfigError(f"Network.{kind}: {problems}") from None
+    return section.build()

@@ -1,0 +1,49 @@
+"""What the sections of several architectures have in common."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from pcsim.energies import Categorical, Energy, Gaussian
+from pcsim.frozen import Frozen, Positive
+from pcsim.maps import NONLINEARITIES
+
+Count = Annotated[int, Field(ge=1)]
+Counts = Annotated[tuple[Count, ...], Field(strict=False)]
+"""TOML has lists, not tuples: only there a conversion is wanted."""
+Function = Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"]
+Place = Literal["pre_act", "post_act", "post_pool"]
+
+assert set(get_args(Function)) < set(NONLINEARITIES)
+
+
+class EnergyConfig(Frozen):
+    """Energy of a node: gaussian (with variance, fixed or learned) or categorical."""
+
+    kind: Literal["gaussian", "categorical"] = "gaussian"
+    variance: Positive = 1.0
+    learned: bool = False
+    floor: Positive = 1e-3
+
+    def build(self, *, causal: bool = False) -> Energy:
+        """Return the description object."""
+        if self.kind == "categorical":
+            return Categorical(causal)
+        return Gaussian(self.variance, self.learned, self.floor)
+
+
+class GaussianConfig(Frozen):
+    """Energy of nodes that are no logits."""
+
+    variance: Positive = 1.0
+    learned: bool = False
+    floor: Positive = 1e-3
+
+    def build(self) -> Gaussian:
+        """Return the description object."""
+        return Gaussian(self.variance, self.learned, self.floor)
+
+
+CATEGORICAL = EnergyConfig(kind="categorical")

@@ -1,0 +1,41 @@
+"""Fully connected networks as a section of a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pcsim.architectures.fields import EnergyConfig, Function
+from pcsim.frozen import Frozen
+from pcsim.network import Convention, Network
+
+
+class Mlp(Frozen):
+    """A multilayer network; see `Network.mlp`."""
+
+    kind: Literal["mlp"] = "mlp"
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2, strict=False)
+    """Units per layer from input (top) to output (datum)."""
+    f: Function = "tanh"
+    convention: Convention = "pre"
+    f_input: bool = False
+    f_output: bool = False
+    bias: bool = True
+    prior: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    output: EnergyConfig = EnergyConfig()
+    hidden: EnergyConfig = EnergyConfig()
+
+    def build(self) -> Network:
+        """Return the description object."""
+        return Network.mlp(
+            self.sizes,
+            self.f,
+            output=self.output.build(),
+            hidden=self.hidden.build(),
+            convention=self.convention,
+            f_input=self.f_input,
+            f_output=self.f_output,
+            bias=self.bias,
+            prior=self.prior,
+        )

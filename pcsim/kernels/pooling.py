@@ -1,0 +1,71 @@
+"""Pooling: μ = max or mean of f(x) over windows; a maximum remembers where it came from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pcsim.kernels.activations import Before
+from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.maps import Pool
+
+aten = torch.ops.aten
+
+
+class PoolKernel:
+    """One pooling of one network."""
+
+    def __init__(self, spec: Pool, hooks: MapHooks = IDEAL) -> None:
+        self.spec = spec
+        self.params: dict[str, Tensor] = {}
+        self.hooks = hooks
+        self.before = Before(spec.f, hooks)
+        self._window = [spec.size, spec.size]
+        self._places = self._xi = torch.empty(0)
+        self._axes = (0, 0)
+
+    def read_weights(self) -> None:
+        """No array to read."""
+
+    def allocate(self, like: Tensor, shared_input: bool) -> None:
+        """Make room for states of `like`'s (replica, sample) axes, type and device."""
+        self._axes = (like.shape[0], like.shape[1])
+        self.before.allocate(like, self.spec.parent_units[0], False)
+
+    def activate(self, *parents: Tensor) -> None:
+        """Evaluate r = f(x)."""
+        self.before.apply(parents[0])
+
+    @property
+    def _image(self) -> Tensor:
+        return self.before.sent.reshape(-1, *self.spec.image)
+
+    def predict(self) -> Tensor:
+        """Return μ."""
+        window = self._window
+        if self.spec.kind == "max":
+            mu, self._places = aten.max_pool2d_with_indices(self._image, window, window)
+        else:
+            mu = aten.avg_pool2d(self._image, window, window)
+        result: Tensor = mu.view(*self._axes, -1)
+        return result
+
+    def receive(self, xi: Tensor) -> None:
+        """Take the error at μ."""
+        self._xi = xi
+
+    def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
+        """Return f'(x) ∘ (ξ at the places of the maxima, or spread over the windows)."""
+        window, none = self._window, [0, 0]
+        xi, image = self._xi.reshape(-1, *self.spec.shape), self._image
+        if self.spec.kind == "max":
+            v = aten.max_pool2d_with_indices_backward(
+                xi, image, window, window, none, [1, 1], False, self._places
+            )
+        else:
+            v = aten.avg_pool2d_backward(xi, image, window, window, none, False, True, None)
+        pulled = self.before.pull(v.view(*self._axes, -1), x)
+        return pulled if onto is None else onto.add_(pulled)
+
+    def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
+        """Nothing to learn."""

@@ -1,0 +1,94 @@
+"""Self-attention in two maps, so that a value node can stand between them: scores, then mixture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pcsim.errors import ConfigError
+from pcsim.maps.initial import Initial
+from pcsim.maps.nonlinearities import check_sizes
+
+
+@dataclass(frozen=True)
+class Scores:
+    """μ = q kᵀ/√d per head, d = features/heads; parents (queries, keys), shape (head, i, j).
+
+    With `causal`, only j ≤ i counts: the rest is predicted as 0 and read by nobody.
+    """
+
+    positions: int
+    features: int
+    heads: int = 1
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check sizes."""
+        _check("Scores", self.positions, self.features, self.heads)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Head, position that looks, position that is looked at."""
+        return self.heads, self.positions, self.positions
+
+    @property
+    def parent_units(self) -> tuple[int, ...]:
+        """Units of each parent: queries, keys."""
+        return (self.positions * self.features,) * 2
+
+    @property
+    def units(self) -> int:
+        """Units of the prediction."""
+        return self.heads * self.positions**2
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Nothing is learnt: queries and keys come from dense maps."""
+        return {}
+
+    @property
+    def initial(self) -> dict[str, Initial]:
+        """Nothing is learnt."""
+        return {}
+
+
+@dataclass(frozen=True)
+class Mix:
+    """μ_i = Σ_j softmax(s)_ij v_j per head; parents (scores, values), shape (position, feature).
+
+    With `causal`, the softmax runs over j ≤ i.
+    """
+
+    positions: int
+    features: int
+    heads: int = 1
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check sizes."""
+        _check("Mix", self.positions, self.features, self.heads)
+
+    @property
+    def parent_units(self) -> tuple[int, ...]:
+        """Units of each parent: scores, values."""
+        return self.heads * self.positions**2, self.positions * self.features
+
+    @property
+    def units(self) -> int:
+        """Units of the prediction."""
+        return self.positions * self.features
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Nothing is learnt: values come from a dense map."""
+        return {}
+
+    @property
+    def initial(self) -> dict[str, Initial]:
+        """Nothing is learnt."""
+        return {}
+
+
+def _check(kind: str, positions: int, features: int, heads: int) -> None:
+    check_sizes(kind, positions=positions, features=features, heads=heads)
+    if features % heads:
+        raise ConfigError(f"{kind}.heads: {heads} must divide the {features} features")

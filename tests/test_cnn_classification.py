@@ -1,0 +1,61 @@
+"""The CNN study at a size of seconds: equal budgets, choice by held-out samples, its own words."""
+
+import numpy as np
+import pytest
+
+from experiments import cnn_classification, cnn_report, study
+from experiments.claims import Verdict
+from pcsim import store
+from pcsim.store import Result, Variable
+
+TINY = cnn_classification.Setting(
+    data=("digits",), limit=400, validation=100, epochs=2, alphas=(1e-4, 5e-3), seeds=(0, 1),
+    batch=50, T=4, channels=(4, 4), dense=8,
+)  # fmt: skip
+
+
+def test_whole_study(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(cnn_classification.SCALES, "small", TINY)
+    monkeypatch.setattr(study, "PROCESSES", 1)
+    cnn_classification.main(tmp_path, "small")
+    result = store.load(tmp_path / "cnn_classification_small.h5")
+    assert result["test_accuracy"].shape == (1, 3, 2, 2, 2)
+    assert (tmp_path / "cnn_classification_small.png").stat().st_size > 10_000
+    assert "iPC classifies better" in capsys.readouterr().out
+    ipc = cnn_report.chosen(result)[0, 2]
+    assert ipc.min() > 0.15  # chance is 0.1, after a dozen batches
+
+
+def test_budgets_are_equal():
+    """Rules differ in the rule alone."""
+    runs = [cnn_classification.settings_of("digits", r, TINY) for r in cnn_classification.RULES]
+    rest = [r.model_dump(exclude={"schedule"}) for r in runs]
+    assert rest[0] == rest[1] == rest[2]
+    assert [r.schedule.rule for r in runs] == ["bp", "pc", "ipc"]
+
+
+def synthetic(ipc, bp):
+    """One data set, two learning rates, three epochs; the better rate and epoch are known."""
+    held, test = (np.full((1, 3, 2, len(ipc), 3), 0.1) for _ in range(2))
+    held[0, :, 1, :, 1] = 0.9
+    test[0, 0, 1, :, 1], test[0, 1, 1, :, 1], test[0, 2, 1, :, 1] = bp, 0.3, ipc
+    test[0, :, 0] = 0.99  # a rate that validation does not choose
+    dims = ("data", "rule", "alpha", "seed", "epoch")
+    coords = {"data": np.array(["digits"]), "rule": np.array(["BP", "PC", "iPC"])}
+    variables = {"validation_accuracy": held, "test_accuracy": test}
+    return Result({n: Variable(dims, v) for n, v in variables.items()}, coords)
+
+
+@pytest.mark.parametrize(
+    ("ipc", "bp", "verdict"),
+    [
+        ((0.7, 0.72, 0.71), (0.6, 0.61, 0.62), Verdict.HOLDS),
+        ((0.6, 0.61, 0.62), (0.7, 0.72, 0.71), Verdict.FAILS),
+        ((0.7, 0.5, 0.6), (0.6, 0.61, 0.62), Verdict.OPEN),
+        ((0.7,), (0.6,), Verdict.OPEN),
+    ],
+)
+def test_verdicts(ipc, bp, verdict):
+    result = synthetic(ipc, bp)
+    np.testing.assert_allclose(cnn_report.chosen(result)[0, 2], ipc)
+    assert cnn_report.judge(result)[0].verdict == verdict
