@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 import trajectories as tr
-from test_brian_exact import CIRCUITS, LIMIT, setting
+from test_brian_exact import CIRCUITS as OTHERS
+from test_brian_exact import GENERAL, LIMIT, setting
 
 from pcsim.backends.brian import BrianBackend
 from pcsim.backends.brian.evaluate import Formula
@@ -13,6 +14,13 @@ from pcsim.backends.continuous import Continuous
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
+
+CIRCUITS = {
+    "algebraic": {},
+    "error_units": {"kind": "error_units", "tau_err": 0.3},
+    "dendritic": {"kind": "dendritic", "conductances": GENERAL},
+    "lags": OTHERS["lags"],
+}
 
 
 def test_factors():
@@ -38,7 +46,7 @@ def test_what_is_no_product(expression):
 
 
 @pytest.mark.parametrize("transport", ["shared", "kolen_pollack"])
-@pytest.mark.parametrize("kind", ["algebraic", "error_units", "dendritic", "lags"])
+@pytest.mark.parametrize("kind", CIRCUITS)
 @pytest.mark.parametrize("samples", [1, 3])
 def test_exact(kind, transport, samples):
     """Two chips; a batch shares weights, biases and the weights of interneurons."""
