@@ -87,29 +87,30 @@ class Check:
         """Whether enough chips trained."""
         return bool(self.good.mean() >= YIELD)
 
-    def sentence(self) -> str:
+    def sentence(self, name: str | None = None) -> str:
         """Return the answer."""
-        accuracy, name = 100 * self.verdict.accuracy, self.config.hardware.preset
+        accuracy, name = 100 * self.verdict.accuracy, name or self.config.hardware.preset
         answer = "iPC trains on" if self.passed else "iPC does not train on"
         return (
-            f"{answer} {name!r}: {self.good.sum()} of {len(self.good)} chips are within "
+            f"{answer} {name}: {self.good.sum()} of {len(self.good)} chips are within "
             f"{100 * TOLERANCE:.0f} points of the ideal chip's {100 * self.ideal:.1f} % "
             f"(median {np.median(accuracy):.1f} %)"
         )
 
-    def table(self) -> Table:
+    def table(self, name: str | None = None) -> Table:
         """Return accuracies of all rows."""
-        table = Table(title=f"check of {self.config.hardware.preset} on {self.config.data.name}")
+        shown = name or self.config.hardware.preset
+        table = Table(title=f"check of {shown} on {self.config.data.name}")
         table.add_column("")
         for column in ("5 %", "median", "95 %", "of ideal", "chips"):
             table.add_column(column, justify="right")
-        for name, result in self.runs.items():
+        for row, result in self.runs.items():
             values = 100 * np.asarray(result["accuracy"], float).reshape(-1)
             low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
             gap = f"{middle - 100 * self.ideal:+.1f}"
             numbers = (f"{low:.1f}", f"{middle:.1f}", f"{high:.1f}", gap, str(len(values)))
-            mark = " *" if self.left_out.get(name) else ""
-            table.add_row(name + mark, *numbers)
+            mark = " *" if self.left_out.get(row) else ""
+            table.add_row(row + mark, *numbers)
         notes = [f"* without {', '.join(names)}" for names in self.left_out.values() if names]
         outcomes, counts = np.unique(self.verdict.outcome, return_counts=True)
         told = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))

@@ -295,6 +295,7 @@ class ChipRun:
             lyapunov=lyapunov,
             settled=self._settled,
             margin=self._margin(),
+            stream=not full,
         )
 
     def _margin(self) -> np.ndarray | None:

@@ -79,7 +79,7 @@ def chip_run(result: Result, path: Path, title: str) -> Path:
     return save(figure, path)
 
 
-def check_figure(check: Check, path: Path) -> Path:
+def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     """Draw the energy of the chips beside the ideal one, and the accuracies of all rows."""
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
@@ -103,7 +103,7 @@ def check_figure(check: Check, path: Path) -> Path:
     for axes in (left, right):
         axes.grid(alpha=0.25)
     verdict = "trains" if check.passed else "does not train"
-    figure.suptitle(f"{check.config.hardware.preset}: iPC {verdict}")
+    figure.suptitle(f"{name or check.config.hardware.preset}: iPC {verdict}")
     return save(figure, path)
 
 

@@ -5,7 +5,8 @@ From the energy per sample F(t) of each chip:
     start, floor   median of the first fiftieth and of the last tenth of the records
     descended      floor < 0.9 · start
     settled        the last two eighths of the record differ by less than 5 % (or by the noise)
-    ringing        the tail swings back and forth: its autocorrelation falls below −0.3
+    ringing        the tail swings back and forth: its autocorrelation falls below −0.3 (where nothing
+                   is switched: in a stream, F swings from sample to sample)
     rises          share of steps in which F grew, where F must not grow (full batch, ideal circuit)
 
 An automatic run is settled by its own criterion (`config.Convergence`) instead.
@@ -94,8 +95,9 @@ def judge(
     lyapunov: bool = False,
     settled: Array | None = None,
     margin: Array | None = None,
+    stream: bool = False,
 ) -> Verdict:
-    """Judge every chip from its energy per sample (chip, record).
+    """Judge every chip from its energy per sample (chip, record); `stream`: samples are switched.
 
     `settled` (chip,) replaces the test above, where a run had a criterion of its own.
     """
@@ -114,7 +116,7 @@ def judge(
     if settled is None:
         settled = moved <= np.maximum(0.05 * np.abs(before.mean(1)), noise) + 1e-12 * np.abs(start)
     descended = floor < 0.9 * start
-    ringing = np.array([_rings(row) for row in tail])
+    ringing = np.array([not stream and _rings(row) for row in tail])
     outcome = np.full(chips, "descending", dtype="<U10")
     outcome[settled & descended] = "converged"
     outcome[settled & ~descended] = "stalled"
