@@ -242,19 +242,24 @@ def test_debug_does_not_lose_an_interrupted_run(folder, monkeypatch):
     assert (folder / "a.h5.checkpoint").exists()
 
 
-def test_demo_writes_figure_and_results(folder, call, monkeypatch):
-    monkeypatch.setattr(demo, "EPOCHS", 2)
+def test_demo_goes_from_chips_to_a_report(folder, call, monkeypatch):
+    monkeypatch.setattr(demo, "SIZES", {"chips": 2, "limit": 64, "seeds": 2})
     code, out, err = call("demo")
-    assert (code, err) == (0, "")
-    assert "2 epochs" in out
-    made = sorted(p.name for p in (folder / "out/demo").iterdir())
-    assert made == ["digits.png", *(f"digits_{rule}.h5" for rule in ("bp", "ipc", "pc", "zil"))]
-    assert (folder / "out/demo/digits.png").read_bytes().startswith(b"\x89PNG")
-    for rule, name in demo.RULES.items():
-        result = store.load(folder / f"out/demo/digits_{rule}.h5")
-        assert result["test_accuracy"].shape == (5, 2)
-        row = next(line for line in out.splitlines() if f" {name} " in line)
-        assert f"{100 * result['accuracy'].mean():.2f}" in row
+    assert code == 0, err
+    made = folder / "out/demo"
+    noisy = store.load(made / "check_noisy_6bit.h5")
+    assert noisy["accuracy"].shape == (1, 2)
+    assert noisy["twin.discrete_BP.same_hardware"].shape == (1, 2)
+    assert (made / "check_ecram_li.png").read_bytes().startswith(b"\x89PNG")
+    assert store.load(made / "phase.sweep/sweep.h5")["accuracy"].shape == (4, 4, 1, 4)
+    page = (made / "report.html").read_text(encoding="utf-8")
+    for word in ("noisy_6bit", "ecram_li", "phase", "compare"):
+        assert word in page
+    assert "the noisy 6-bit chip:" in out
+    assert "report.html" in out
+    difference = re.search(r"differ by (\S+) at most", out)
+    assert difference
+    assert float(difference[1]) < 1e-12
     assert call("demo")[0] == 0  # may be repeated
 
 
