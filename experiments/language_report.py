@@ -99,12 +99,12 @@ def tables(result: Result) -> Sequence[Table]:
     ours = dict(zip(rules, np.asarray(result["test_perplexity"]), strict=True))
     summary = Table(
         title=f"{setting.model} language model: test perplexity, mean ± sample SD over seeds",
-        caption=f"{setting.text.vocabulary} tokens, text: {result.attrs['data_origin']}",
+        caption=f"text: {result.attrs['data_origin']}",
     )
     for column in ("", *rules):
         summary.add_column(column, justify="right")
     rows: tuple[tuple[str, Mapping[str, Sequence[float] | Floats]], ...] = (
-        ("here", ours),
+        (f"here ({setting.text.vocabulary} tokens)", ours),
         ("the paper (8001 tokens)", PAPER[setting.model]),
     )
     for name, of in rows:
