@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 from rich.table import Table
 
 from experiments.claims import Claim, Verdict, judged
 from experiments.cnn_report import compare
-from experiments.language_training import Setting
+from experiments.language_setting import Setting
 from experiments.rule_styles import STYLES
 from pcsim import plots
 from pcsim.store import Result
@@ -142,6 +143,8 @@ def draw(result: Result, path: Path) -> Path:
         ylabel="dev perplexity",
         yscale="log",
     )
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
     axes.grid(alpha=0.25, which="both")
     axes.legend(frameon=False)
     return plots.save(figure, path)

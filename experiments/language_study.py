@@ -1,6 +1,7 @@
 """What the studies `masked_lm` and `conditional_lm` share: their cells and how they are joined.
 
-A cell is one rule from one seed; an interrupted study goes on with the cells that are missing.
+A cell is one rule from one seed. An interrupted study goes on with the cells that are missing, and
+within a cell from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from experiments import language_report as report
 from experiments import study
+from experiments.language_setting import Setting
 from experiments.language_text import Text, sentencepiece
-from experiments.language_training import Setting, train
+from experiments.language_training import train
 from pcsim.store import Result, Variable
 
 PAGE = "paper_language_models.md"
@@ -54,10 +56,10 @@ def main(name: str, scales: Mapping[str, Setting], out: Path, scale: str) -> Non
     begun = study.begin(name, scales, scale, out)
     setting = scales[scale]
     longest_first = sorted(setting.methods, key=lambda method: -method.T)
+    runs = {f"{m.name}_{seed}": (m, seed) for m in longest_first for seed in setting.seeds}
     measures = {
-        f"{method.name}_{seed}": partial(train, setting, method, seed)
-        for method in longest_first
-        for seed in setting.seeds
+        cell: partial(train, setting, *run, keep=begun.cells_folder / f"{cell}.checkpoint")
+        for cell, run in runs.items()
     }
     processes = study.PROCESSES if setting.device == "cpu" else 1
     cells = begun.collect(measures, processes)

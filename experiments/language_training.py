@@ -6,104 +6,31 @@ their test perplexity is the result. Weights follow AdamW, states plain gradient
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from itertools import islice
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from experiments.language_questions import Questions, clamps, conditional, masked, perplexity
-from experiments.language_text import Text, Tokens, windows
-from pcsim.architectures.fields import Count
+from experiments.language_questions import clamps, perplexity
+from experiments.language_setting import DEV, TEST, Method, Setting, batches, checks
+from experiments.language_text import windows
+from pcsim import store
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
-from pcsim.errors import ConfigError
-from pcsim.frozen import Frozen, Positive
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
-from pcsim.kernels.parameters import ORDER_KEY, Parameters, generator, initial_parameters
+from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
 from pcsim.store import Result, Variable
 from pcsim.training import check_device
 
-HIDING_KEY = 9
-"""Spawn key of the streams that choose hidden tokens."""
-DEV, TEST = 1 << 20, 1 << 21
-"""What stands in their key in place of the epoch; the same for all rules and seeds."""
-
-
-class Method(Frozen):
-    """One rule with its hyper-parameters."""
-
-    name: Literal["BP", "PC", "iPC"]
-    batch: Count
-    alpha: Positive
-    layer_norm: bool
-    T: Count = 1
-    gamma: Positive = 1.0
-    discount: Positive = 1.0
-
-
-class Setting(Frozen):
-    """Everything that can vary."""
-
-    model: Literal["masked", "conditional"]
-    text: Text
-    methods: tuple[Method, ...]
-    seeds: tuple[int, ...]
-    epochs: Count
-    check_windows: Count
-    """Training windows between two measurements of the dev perplexity."""
-    patience: Count
-    """Measurements without a new best after which training stops."""
-    blocks: Count = 2
-    heads: Count = 1
-    features: Count = 128
-    intermediate: Count = 512
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """Share of the tokens that the masked model hides."""
-    weight_decay: float = 0.01
-    device: str = "cpu"
-
-    def network(self, layer_norm: bool) -> Network:
-        """Return the network of a method."""
-        return Network.transformer(
-            vocabulary=self.text.vocabulary,
-            positions=self.text.positions,
-            features=self.features,
-            blocks=self.blocks,
-            heads=self.heads,
-            intermediate=self.intermediate,
-            causal=self.model == "conditional",
-            layer_norm=layer_norm,
-        )
-
-    def ask(self, tokens: Tokens, *key: int) -> Questions:
-        """Return the questions of some windows; `key` says which tokens are hidden."""
-        if self.model == "conditional":
-            return conditional(tokens)
-        return masked(tokens, self.share, generator(key[0], HIDING_KEY, *key[1:]))
-
-    def train_windows(self) -> Tokens:
-        """Return as many windows as fill whole batches of every method: equal budgets."""
-        batches = [method.batch for method in self.methods]
-        largest = max(batches)
-        if self.check_windows % largest or any(largest % batch for batch in batches):
-            raise ConfigError(
-                f"Setting.methods: batches of {batches} windows must divide the largest of them, "
-                f"and that must divide check_windows = {self.check_windows}; else the methods "
-                "would see different numbers of windows"
-            )
-        found = windows(self.text).train
-        whole = len(found) // largest * largest
-        if whole == 0:
-            raise ConfigError(
-                f"Setting.methods: {len(found)} training windows do not fill one batch of {largest}"
-            )
-        return found[:whole]
+CHECKPOINT_SECONDS = 60.0
+"""Checkpoints are written after a measurement, but not more often than this."""
 
 
 @dataclass
@@ -142,46 +69,92 @@ def rule_of(
     return Discrete(network, params, schedule, optimizer)
 
 
-def batches(setting: Setting, method: Method, seed: int) -> Iterator[Questions]:
-    """Go through all epochs; order and hidden tokens belong to (seed, epoch), not to the method."""
-    tokens = setting.train_windows()
-    for epoch in range(setting.epochs):
-        asked = setting.ask(tokens, seed, epoch)
-        order = generator(seed, ORDER_KEY, epoch).permutation(len(asked))
-        for start in range(0, len(order), method.batch):
-            yield asked.at(order[start : start + method.batch])
+class Run:
+    """One model in training. Questions belong to (seed, epoch): no generator is to be kept."""
 
+    def __init__(self, setting: Setting, method: Method, seed: int) -> None:
+        check_device(setting.device)
+        self.setting, self.method, self.seed = setting, method, seed
+        self.network = setting.network(method.layer_norm)
+        self.params = initial_parameters(self.network, [seed], torch.float32, setting.device)
+        self.rule = rule_of(method, self.network, self.params, setting.weight_decay)
+        self.due = checks(setting)
+        self.watch = Watch(setting.patience)
+        self.seen = 0
+        self._dev = setting.ask(windows(setting.text).dev, 0, DEV)
+        self._name = f"{method.model_dump_json()} {seed} {setting.model_dump_json()}"
 
-def checks(setting: Setting) -> list[int]:
-    """Return after how many windows the dev perplexity is measured: start, on the way, end."""
-    total = setting.epochs * len(setting.train_windows())
-    return sorted({*range(0, total, setting.check_windows), total})
-
-
-def train(setting: Setting, method: Method, seed: int) -> Result:
-    """Train until the last epoch, or until the dev perplexity has stopped falling."""
-    check_device(setting.device)
-    text = windows(setting.text)
-    network = setting.network(method.layer_norm)
-    params = initial_parameters(network, [seed], torch.float32, setting.device)
-    rule = rule_of(method, network, params, setting.weight_decay)
-    dev, test = (setting.ask(part, 0, key) for part, key in ((text.dev, DEV), (text.test, TEST)))
-    due, watch, seen = checks(setting), Watch(setting.patience), 0
-    watch.note(perplexity(network, params, dev), params.flat)
-    for asked in batches(setting, method, seed):
-        rule.batch(clamps(network, asked, params.flat))
-        seen += len(asked)
-        if seen == due[len(watch.curve)]:
-            watch.note(perplexity(network, params, dev), params.flat)
-            if watch.stopped:
+    def train(self, keep: Path | None) -> None:
+        """Go on to the last epoch, or until the dev perplexity has stopped falling."""
+        if not self.watch.curve:
+            self._measure()
+        saved_at = time.monotonic()
+        done = self.seen // self.method.batch
+        for asked in islice(batches(self.setting, self.method, self.seed), done, None):
+            if self.watch.stopped:
                 break
-    assert watch.weights is not None
-    best = Parameters(network, watch.weights)
-    curve = np.full(len(due), np.nan)
-    curve[: len(watch.curve)] = watch.curve
-    variables = {
-        "dev_perplexity": Variable(("windows",), curve, {"units": "1"}),
-        "test_perplexity": Variable((), np.array(perplexity(network, best, test)), {"units": "1"}),
-        "best_windows": Variable((), np.array(due[watch.best_at]), {"units": "1"}),
-    }
-    return Result(variables, {"windows": np.array(due)}, {"data_origin": text.origin})
+            self.rule.batch(clamps(self.network, asked, self.params.flat))
+            self.seen += len(asked)
+            if self.seen == self.due[len(self.watch.curve)]:
+                self._measure()
+                if keep and time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
+                    self.save(keep)
+                    saved_at = time.monotonic()
+
+    def _measure(self) -> None:
+        self.watch.note(perplexity(self.network, self.params, self._dev), self.params.flat)
+
+    def result(self) -> Result:
+        """Return the dev curve, and the test perplexity of the best weights."""
+        text, watch = windows(self.setting.text), self.watch
+        assert watch.weights is not None
+        best = Parameters(self.network, watch.weights)
+        test = perplexity(self.network, best, self.setting.ask(text.test, 0, TEST))
+        curve = np.full(len(self.due), np.nan)
+        curve[: len(watch.curve)] = watch.curve
+        variables = {
+            "dev_perplexity": Variable(("windows",), curve, {"units": "1"}),
+            "test_perplexity": Variable((), np.array(test), {"units": "1"}),
+            "best_windows": Variable((), np.array(self.due[watch.best_at]), {"units": "1"}),
+        }
+        return Result(variables, {"windows": np.array(self.due)}, {"data_origin": text.origin})
+
+    def save(self, path: Path) -> None:
+        """Write all that is needed to go on as if nothing had happened."""
+        assert self.watch.weights is not None
+        tensors = {
+            "flat": self.params.flat,
+            "best": self.watch.weights,
+            "curve": torch.tensor(self.watch.curve, dtype=torch.float64),
+            **self.rule.optimizer.state(),
+        }
+        variables = {
+            name: Variable(tuple(f"{name}_{k}" for k in range(t.ndim)), t.cpu().numpy())
+            for name, t in tensors.items()
+        }
+        attrs: dict[str, store.Attr] = {
+            "run": self._name, "seen": self.seen, "best_at": self.watch.best_at,
+        }  # fmt: skip
+        store.save(Result(variables, {}, attrs), path, overwrite=True)
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint, if this very run has written it."""
+        saved = store.load(path)
+        if saved.attrs.get("run") != self._name:
+            return
+        tensors = {name: torch.as_tensor(v.values) for name, v in saved.variables.items()}
+        self.params.flat.copy_(tensors["flat"])
+        self.rule.optimizer.restore(tensors)
+        self.seen = int(saved.attrs["seen"])
+        best_at, curve = int(saved.attrs["best_at"]), tensors["curve"].tolist()
+        weights = tensors["best"].to(self.params.flat)
+        self.watch = Watch(self.setting.patience, curve, curve[best_at], best_at, weights)
+
+
+def train(setting: Setting, method: Method, seed: int, keep: Path | None = None) -> Result:
+    """Train one model; with `keep`, a checkpoint there is kept up to date, and used if there."""
+    run = Run(setting, method, seed)
+    if keep and keep.exists():
+        run.restore(keep)
+    run.train(keep)
+    return run.result()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiments import language_study as shared
-from experiments.language_training import Method, Setting
+from experiments.language_setting import Method, Setting
 
 PAGE = shared.PAGE
 

@@ -9,7 +9,8 @@ import torch
 
 from experiments import language_report, language_text, language_training, study
 from experiments.claims import Verdict
-from experiments.language_training import Method, Watch, batches, checks, train
+from experiments.language_setting import Method, batches, checks
+from experiments.language_training import Watch, train
 from pcsim import store
 from pcsim.errors import ConfigError
 from pcsim.store import Result, Variable
@@ -69,6 +70,35 @@ def test_a_run_is_the_same_each_time_and_another_by_seed(small_language):
     for name in first.variables:
         np.testing.assert_array_equal(first[name], second[name])
     assert (first["dev_perplexity"] != other["dev_perplexity"]).all()
+
+
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
+    small_language, tmp_path, monkeypatch
+):
+    setting = world.setting(epochs=1)
+    measured = language_training.perplexity
+    monkeypatch.setattr(language_training, "CHECKPOINT_SECONDS", 0.0)
+    for method in setting.methods:
+        keep, left = tmp_path / f"{method.name}.checkpoint", iter(range(4))
+
+        def interrupted(*arguments, left=left):
+            if next(left) == 3:
+                raise KeyboardInterrupt
+            return measured(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(language_training, "perplexity", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                train(setting, method, 0, keep)
+        again = language_training.Run(setting, method, 0)
+        again.restore(keep)
+        assert again.seen == 2 * setting.check_windows
+        resumed, whole = train(setting, method, 0, keep), train(setting, method, 0)
+        for name in whole.variables:
+            np.testing.assert_array_equal(resumed[name], whole[name])
+        foreign = language_training.Run(setting, method, 1)
+        foreign.restore(keep)
+        assert (foreign.seen, foreign.watch.curve) == (0, [])
 
 
 def test_training_stops_early_and_tests_the_best_weights(small_language, monkeypatch):
