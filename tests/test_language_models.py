@@ -169,21 +169,22 @@ def test_the_paper_scale_has_the_papers_hyper_parameters():
 
 
 @pytest.mark.parametrize(
-    ("model", "rule", "mean", "count"),
+    ("model", "rule", "mean", "spread", "count"),
     [
-        ("masked", "BP", 120.02, 7),
-        ("masked", "PC", 523.08, 3),
-        ("masked", "iPC", 106.19, 10),
-        ("conditional", "BP", 113.32, 10),
-        ("conditional", "PC", 206.34, 10),
-        ("conditional", "iPC", 142.54, 7),
+        ("masked", "BP", 120.02, 13.19, 7),
+        ("masked", "PC", 523.08, 12.3, 3),
+        ("masked", "iPC", 106.19, 10.54, 10),
+        ("conditional", "BP", 113.32, 0.36, 10),
+        ("conditional", "PC", 206.34, 6.46, 10),
+        ("conditional", "iPC", 142.54, 4.23, 7),
     ],
 )
-def test_seeds_of_the_paper_give_its_table(model, rule, mean, count):
+def test_seeds_of_the_paper_give_its_table(model, rule, mean, spread, count):
     values = np.array(language_report.PAPER[model][rule])
     below = values[language_report.converged(rule, values)]
     assert (len(values), len(below)) == (10, count)
     assert below.mean() == pytest.approx(mean, abs=0.006)
+    assert below.std() / 2 == pytest.approx(spread, abs=0.03)  # its ± is half an SD
 
 
 def judged(model, scale, **perplexities):
