@@ -103,8 +103,9 @@ def test_speed_up_of_known_curves():
 
 @pytest.mark.parametrize("name", SCALED)
 def test_every_scaled_study_has_two_scales_and_a_page(name):
-    assert {"small", "paper"} <= set(import_module(f"experiments.{name}").SCALES)
-    page = Path(__file__).parents[1] / "docs" / f"paper_{name}.md"
+    module = import_module(f"experiments.{name}")
+    assert {"small", "paper"} <= set(module.SCALES)
+    page = Path(__file__).parents[1] / "docs" / getattr(module, "PAGE", f"paper_{name}.md")
     assert f"pcsim experiment {name}" in page.read_text(encoding="utf-8")
 
 

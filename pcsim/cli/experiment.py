@@ -22,6 +22,8 @@ NAMES = (
     "complexity",
     "update_time",
     "cnn_classification",
+    "masked_lm",
+    "conditional_lm",
 )
 """The studies that exist: modules `experiments.NAME`.
 

@@ -1,0 +1,210 @@
+"""The language-model studies: the paper's numbers, equal budgets, a whole study of seconds."""
+
+from importlib import import_module
+
+import language_world as world
+import numpy as np
+import pytest
+import torch
+
+from experiments import language_report, language_text, language_training, study
+from experiments.claims import Verdict
+from experiments.language_setting import Method, batches, checks
+from experiments.language_training import Watch, train
+from pcsim import store
+from pcsim.errors import ConfigError
+from pcsim.store import Result, Variable
+
+STUDIES = {"masked": "masked_lm", "conditional": "conditional_lm"}
+
+
+@pytest.fixture
+def small_language(monkeypatch):
+    monkeypatch.setattr(language_text, "load", world.loaded)
+    language_text.windows.cache_clear()
+    yield
+    language_text.windows.cache_clear()
+
+
+@pytest.mark.parametrize("model", STUDIES)
+def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
+    name = STUDIES[model]
+    module = import_module(f"experiments.{name}")
+    monkeypatch.setitem(module.SCALES, "small", world.setting(model))
+    monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setenv("COLUMNS", "160")
+    module.main(tmp_path, "small")
+    assert {p.name for p in tmp_path.iterdir()} == {f"{name}_small.h5", f"{name}_small.png"}
+    result = store.load(tmp_path / f"{name}_small.h5")
+    seen, curves = result["windows"], result["dev_perplexity"]
+    assert curves.shape == (3, 2, len(seen))
+    assert result["test_perplexity"].shape == (3, 2)
+    # every rule learns something: it beats the model that holds all tokens for equally likely
+    assert (curves[..., 0] > 0.8 * world.TEXT.vocabulary).all()
+    assert (result["test_perplexity"] < 0.6 * world.TEXT.vocabulary).all()
+    printed = capsys.readouterr().out
+    assert "iPC reaches a lower test perplexity than PC" in printed
+    assert Verdict.OPEN.value in printed
+    assert "three parts" in printed  # where the text came from
+
+
+def test_budgets_are_equal(small_language):
+    """Methods of different batch sizes are asked the same questions in the same order."""
+    setting = world.setting()
+    asked = {}
+    for method in setting.methods:
+        found = list(batches(setting, method, 1))
+        assert {len(q) for q in found} == {method.batch}
+        asked[method.name] = np.concatenate([np.stack((q.inputs, q.targets), 1) for q in found])
+    np.testing.assert_array_equal(asked["BP"], asked["iPC"])
+    np.testing.assert_array_equal(asked["PC"], asked["iPC"])
+    total = setting.epochs * len(setting.train_windows())
+    assert len(asked["BP"]) == total == checks(setting)[-1]
+    other = np.concatenate([q.targets for q in batches(setting, setting.methods[0], 2)])
+    assert (other != asked["BP"][:, 1]).any()
+
+
+def test_a_run_is_the_same_each_time_and_another_by_seed(small_language):
+    setting = world.setting(epochs=1)
+    first, second, other = (train(setting, setting.methods[2], seed) for seed in (0, 0, 1))
+    for name in first.variables:
+        np.testing.assert_array_equal(first[name], second[name])
+    assert (first["dev_perplexity"] != other["dev_perplexity"]).all()
+
+
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
+    small_language, tmp_path, monkeypatch
+):
+    setting = world.setting(epochs=1)
+    measured = language_training.perplexity
+    monkeypatch.setattr(language_training, "CHECKPOINT_SECONDS", 0.0)
+    for method in setting.methods:
+        keep, left = tmp_path / f"{method.name}.checkpoint", iter(range(4))
+
+        def interrupted(*arguments, left=left):
+            if next(left) == 3:
+                raise KeyboardInterrupt
+            return measured(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(language_training, "perplexity", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                train(setting, method, 0, keep)
+        again = language_training.Run(setting, method, 0)
+        again.restore(keep)
+        assert again.seen == 2 * setting.check_windows
+        resumed, whole = train(setting, method, 0, keep), train(setting, method, 0)
+        for name in whole.variables:
+            np.testing.assert_array_equal(resumed[name], whole[name])
+        foreign = language_training.Run(setting, method, 1)
+        foreign.restore(keep)
+        assert (foreign.seen, foreign.watch.curve) == (0, [])
+
+
+def test_training_stops_early_and_tests_the_best_weights(small_language, monkeypatch):
+    """With dev perplexities that are made up, the test sees the weights of the lowest."""
+    setting = world.setting(patience=2, epochs=20)
+    made_up = iter([9.0, 7.0, 5.0, 6.0, 8.0])
+    noted = []
+
+    def measured(network, params, asked):
+        noted.append(params.flat.clone())
+        return next(made_up, 123.0)
+
+    monkeypatch.setattr(language_training, "perplexity", measured)
+    result = train(setting, setting.methods[0], 0)
+    assert result["dev_perplexity"][:5].tolist() == [9, 7, 5, 6, 8]
+    assert np.isnan(result["dev_perplexity"][5:]).all()
+    assert int(result["best_windows"]) == 2 * setting.check_windows
+    assert float(result["test_perplexity"]) == 123
+    assert torch.equal(noted[5], noted[2])
+    assert not torch.equal(noted[4], noted[2])
+
+
+def test_a_diverged_run_stops_at_once_and_keeps_its_best():
+    watch = Watch(patience=10)
+    for value, weight in ((50.0, 1.0), (20.0, 2.0), (float("nan"), 3.0)):
+        assert not watch.curve or not watch.stopped
+        watch.note(value, torch.tensor([weight]))
+    assert watch.stopped
+    assert (watch.best, watch.best_at, float(watch.weights)) == (20, 1, 2)
+
+
+def test_budgets_that_cannot_be_equal_are_refused(small_language):
+    odd = Method(name="BP", batch=12, alpha=0.01, layer_norm=True)
+    setting = world.setting()
+    for changed in (
+        world.setting(methods=(odd, setting.methods[1])),
+        world.setting(check_windows=24),
+    ):
+        with pytest.raises(ConfigError, match="different numbers of windows"):
+            changed.train_windows()
+    big = Method(name="BP", batch=1 << 14, alpha=0.01, layer_norm=True)
+    with pytest.raises(ConfigError, match="do not fill one batch of 16384"):
+        world.setting(methods=(big,), check_windows=1 << 14).train_windows()
+
+
+def test_the_paper_scale_has_the_papers_hyper_parameters():
+    def rows(name):
+        setting = import_module(f"experiments.{name}").SCALES["paper"]
+        text = setting.text
+        assert (text.train, text.dev, text.vocabulary) == (200_000, 10_000, 8001)
+        assert (setting.blocks, setting.heads, setting.features) == (2, 1, 128)
+        assert (setting.epochs, setting.check_windows, len(setting.seeds)) == (16, 12_800, 10)
+        return [
+            (m.name, m.batch, m.alpha, m.T, m.gamma, m.discount, m.layer_norm)
+            for m in setting.methods
+        ]
+
+    assert rows("masked_lm") == [
+        ("BP", 256, 0.0032, 1, 1.0, 1.0, True),
+        ("PC", 128, 0.0004, 8, 0.03125, 0.9, False),
+        ("iPC", 128, 0.0008, 6, 0.5, 1.0, False),
+    ]
+    assert rows("conditional_lm") == [
+        ("BP", 64, 0.0016, 1, 1.0, 1.0, True),
+        ("PC", 128, 0.0004, 10, 0.0078125, 0.9, False),
+        ("iPC", 128, 0.0032, 4, 0.5, 1.0, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "rule", "mean", "spread", "count"),
+    [
+        ("masked", "BP", 120.02, 13.19, 7),
+        ("masked", "PC", 523.08, 12.3, 3),
+        ("masked", "iPC", 106.19, 10.54, 10),
+        ("conditional", "BP", 113.32, 0.36, 10),
+        ("conditional", "PC", 206.34, 6.46, 10),
+        ("conditional", "iPC", 142.54, 4.23, 7),
+    ],
+)
+def test_seeds_of_the_paper_give_its_table(model, rule, mean, spread, count):
+    values = np.array(language_report.PAPER[model][rule])
+    below = values[language_report.converged(rule, values)]
+    assert (len(values), len(below)) == (10, count)
+    assert below.mean() == pytest.approx(mean, abs=0.006)
+    assert below.std() / 2 == pytest.approx(spread, abs=0.03)  # its ± is half an SD
+
+
+def judged(model, scale, **perplexities):
+    setting = import_module(f"experiments.{STUDIES[model]}").SCALES[scale]
+    setting = setting.model_copy(update={"seeds": tuple(range(len(perplexities["iPC"])))})
+    values = np.array([perplexities[rule] for rule in ("BP", "PC", "iPC")])
+    result = Result(
+        {"test_perplexity": Variable(("rule", "seed"), values)},
+        {"rule": np.array(["BP", "PC", "iPC"])},
+    )
+    return [claim.verdict for claim in language_report.judge(result, setting)]
+
+
+def test_verdicts():
+    holds, fails, undecided = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+    paper = language_report.PAPER
+    assert judged("conditional", "paper", **paper["conditional"]) == [holds, holds, holds]
+    assert judged("masked", "paper", **paper["masked"]) == [holds, holds, holds]
+    reverse = {"BP": (90.0, 91.0, 92.0), "PC": (80.0, 81.0, 82.0), "iPC": (300.0, 301.0, 302.0)}
+    assert judged("masked", "paper", **reverse) == [fails, fails, fails]
+    assert judged("masked", "small", **reverse) == [fails, fails, undecided]
+    alike = dict.fromkeys(reverse, (90.0, 91.0, 92.0))
+    assert judged("conditional", "small", **alike) == [undecided] * 3
