@@ -6,7 +6,8 @@ import re
 
 from brian2 import Equations
 
-from pcsim.backends.brian.plan import Plan, mentions, unit_of
+from pcsim.backends.brian.names import mentions
+from pcsim.backends.brian.plan import Plan, unit_of
 from pcsim.circuit import Circuit
 from pcsim.network import Mode, Network
 
