@@ -50,11 +50,24 @@ class Pair:
         self.expected = {}
 
     @classmethod
-    def of(cls, network, circuit, *, chips=2, mode="supervised", target="numpy", gain=0.7, **more):
+    def of(
+        cls,
+        network,
+        circuit,
+        *,
+        chips=2,
+        mode="supervised",
+        target="numpy",
+        gain=0.7,
+        on=lambda: None,
+        **more,
+    ):
+        """`on` makes the hardware, once for each backend: noise and memory are its own."""
         params = parameters(network, chips, gain=gain)
         own = Parameters(network, params.flat.clone())
-        exact = Continuous(network, own, circuit, dt=DT, mode=mode, fast=False, **more)
-        brian = BrianBackend(network, params, circuit, dt=DT, mode=mode, target=target, **more)
+        exact = Continuous(network, own, circuit, dt=DT, mode=mode, fast=False, chips=on(), **more)
+        options = {"dt": DT, "mode": mode, "target": target, "chips": on()}
+        brian = BrianBackend(network, params, circuit, **options, **more)
         return cls(exact, brian, watch(brian))
 
     def both(self, call):
