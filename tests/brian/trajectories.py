@@ -16,7 +16,7 @@ from pcsim.kernels.parameters import Parameters
 
 DT = 0.1
 WEIGHTS = ("w", "w_inter", "w_fb")
-NAMES = {"x": "x", "err": "err", "inter": "inter", "v_apical": "apical"}
+NAMES = {"x": "x", "u": "u", "log_var": "log_var", "err": "err", "inter": "inter", "v_apical": "apical"}
 
 
 def parameters(network, chips, seed=0, gain=0.7):
@@ -106,7 +106,8 @@ class Pair:
         found = {}
         for label, rows in self.expected.items():
             if label not in got:
-                assert label.startswith("w_fb"), label  # the feedback onto a clamped input
+                # the feedback onto a clamped input; the membrane of a layer that was let go
+                assert label.startswith(("w_fb", "u")), label
                 continue
             seen = np.asarray(got[label]).T.reshape(len(rows), -1)
             found[label] = float(np.abs(seen - np.stack(rows).reshape(len(rows), -1)).max())
@@ -121,6 +122,8 @@ def watch(brian):
     code = {"codeobj_class": brian.parts.layers[0].codeobj_class}
     for k, layer in enumerate(brian.parts.layers):
         names = [n for n in (*NAMES, "b", "b_inter") if n in layer.variables]
+        if brian.parts.plan.groups[k].layer.clamped == "switched" and "u" in names:
+            names.remove("u")  # torch has a membrane of it only while it is let go
         monitor = StateMonitor(layer, names, name=f"seen{k}", **options, **code)
         link = None
         if k < len(brian.parts.maps):

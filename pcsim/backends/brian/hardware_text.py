@@ -100,6 +100,7 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
     code.append(f"s = {place.signal}")
     for number, effect in enumerate(effects, start=1):
         fixed = chips.fixed(effect, place.layer, shape, place.array)
+        fixed = {name: value for name, value in fixed.items() if effect.uses(name)}
         names = _names(effect, place, fixed)
         for name, value in fixed.items():
             if isinstance(value, Tensor):
