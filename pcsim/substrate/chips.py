@@ -21,6 +21,7 @@ from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise, Seeded
 from pcsim.substrate.transform import Clock, Transform
 
+
 class Remembering(Protocol):
     """Whoever holds memory of effects: a transform, or a backend that computes by itself."""
 

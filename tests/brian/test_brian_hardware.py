@@ -1,4 +1,4 @@
-"""Hardware on Brian2: with the same chips and the same frozen noise, the steps of the torch backend.
+"""Hardware on Brian2: with the same chips and the same frozen noise, the steps of torch.
 
 Frozen cases are chosen so that no comparison or rounding is a tie: a tie may fall to either side.
 """
@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 import trajectories as tr
+from brian2.codegen.runtime.numpy_rt import NumpyCodeObject
 
 from hw_models import describe
-from pcsim.backends.brian import BrianBackend, build
+from pcsim.backends.brian import BrianBackend, Plan, build
+from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, UnsupportedError
@@ -27,9 +29,7 @@ STEPS = 100
 
 
 def made(substrate, seed=7, ids=(0, 1), noise=5):
-    return Chips(
-        substrate, ids, seed=seed, dt=tr.DT, noise=Frozen(noise), dtype=torch.float64
-    )
+    return Chips(substrate, ids, seed=seed, dt=tr.DT, noise=Frozen(noise), dtype=torch.float64)
 
 
 def pair(substrate, network=NETWORK, mode="supervised", **circuit):
@@ -123,19 +123,23 @@ def test_all_sites_at_once_on_other_chips():
     """Two effects at each site, in their order; and another seed makes other chips."""
     effects = [effect(site) for site in SITES] + [effect(site, f"twice_{site}") for site in SITES]
     both = agree(Substrate(effects=tuple(effects)), **UNITS)
-    again = pair(Substrate(effects=tuple(effects)), **UNITS)
-    assert torch.equal(again.brian.params.flat, both.brian.params.flat)
-    turned = pair(Substrate(effects=tuple(effects[::-1])), **UNITS)
-    shown(turned)
-    assert float((turned.brian.theta().flat - both.brian.theta().flat).abs().max()) > 1e-6
-    other = tr.Pair.of(NETWORK, Circuit(tau_w=5.0, **UNITS), on=iter_of(effects, 7, 8))
-    assert max(shown(other).values()) > 1e-3, "control: other chips take other ways"
+    # The order of effects matters, and so does which chips they are.
+    for controls in ({"effects": effects[::-1]}, {"effects": effects, "seed": 8}):
+        assert end_by_torch(**controls).sub(both.brian.theta().flat).abs().max() > 1e-4
+    same = end_by_torch(effects).sub(both.brian.theta().flat).abs().max()
+    assert same <= LIMIT
 
 
-def iter_of(effects, *seeds):
-    """Return what makes chips of one seed after the other."""
-    left = iter(seeds)
-    return lambda: made(Substrate(effects=tuple(effects)), seed=next(left))
+def end_by_torch(effects, seed=7):
+    chips = made(Substrate(effects=tuple(effects)), seed=seed)
+    circuit = Circuit(tau_w=5.0, **UNITS)
+    alone = Continuous(NETWORK, tr.parameters(NETWORK, 2), circuit, dt=tr.DT, chips=chips)
+    alone.load(tr.clamps(NETWORK, "supervised", 2, 0))
+    alone.feedforward()
+    alone.advance(STEPS)
+    alone.load(tr.clamps(NETWORK, "supervised", 2, 1))
+    alone.advance(STEPS)
+    return alone.flow.theta().flat
 
 
 BITS = {"kind": "quantized_weights", "bits": 5, "range": 1.7}
@@ -228,7 +232,7 @@ NETWORKS = {
     "labels": Network.mlp([3, 4, 2], "sigmoid", output=Categorical()),
     "variances": Network.mlp([3, 4, 2], "relu", hidden=Gaussian(1.5), output=Gaussian((0.5, 2.0))),
     "learned": Network.mlp([3, 4, 2], "tanh", hidden=Gaussian(learned=True, floor=0.7)),
-    "no bias": Network.mlp([3, 4, 3, 2], "leaky_relu", bias=False),
+    "no bias": Network.mlp([3, 4, 2], "leaky_relu", bias=False),
 }
 
 
@@ -242,3 +246,117 @@ def test_other_networks(name):
 def test_other_modes(mode):
     network = Network.mlp([3, 4, 2], "tanh", prior=0.2, f_input=True)
     agree(substrate_at(*SITES), network, mode, transport="kolen_pollack", **UNITS)
+
+
+def test_chips_of_a_grid_and_age_after_a_checkpoint():
+    """Constants that differ from chip to chip; a drift that goes on where a checkpoint was made."""
+    drift = Effect(
+        name="drift",
+        site="weight",
+        becomes="s*(1 + rate*t) + 0.01*m",
+        constants={"rate": 0.01},
+        memory={"m": Memory(update="m + s")},
+    )
+    lists = {("drift", "rate"): [0.01, 0.03]}
+    ends = []
+    for cut in (0, 30):
+        chips = made(Substrate(effects=(drift,)))
+        chips.lists = lists
+        engine = backend(chips=chips)
+        engine.load(tr.clamps(NETWORK, "supervised", 2))
+        engine.advance(60 - cut)
+        if cut:
+            weights = [w.clone() for w in engine.weights()]
+            states, saved = engine.flow.moving(), chips.state()
+            chips = made(Substrate(effects=(drift,)))
+            chips.lists = lists
+            engine = backend(chips=chips)
+            engine.restore(weights, 60 - cut)
+            engine.load(tr.clamps(NETWORK, "supervised", 2))
+            engine.set_states(states)
+            chips.restore(saved)
+            engine.advance(cut)
+        assert chips.clock.t == pytest.approx(6.0)
+        ends.append(engine.theta().flat)
+    torch.testing.assert_close(*ends, atol=1e-13, rtol=0)
+    chips = made(Substrate(effects=(drift,)))
+    chips.lists = lists
+    circuit = Circuit(tau_w=5.0)
+    reference = Continuous(NETWORK, tr.parameters(NETWORK, 2), circuit, dt=tr.DT, chips=chips)
+    reference.load(tr.clamps(NETWORK, "supervised", 2))
+    reference.advance(60)
+    torch.testing.assert_close(reference.flow.theta().flat, ends[0], atol=LIMIT, rtol=0)
+
+
+def backend(circuit=None, **options):
+    params = tr.parameters(NETWORK, 2)
+    return BrianBackend(NETWORK, params, circuit or Circuit(tau_w=5.0), dt=tr.DT, **options)
+
+
+def test_plain_objects_draw_their_own_noise():
+    """In your own network, Brian2 draws: standard normal and uniform, fixed by its seed."""
+    substrate = Substrate(effects=(effect("rate"), effect("velocity")))
+    seen = []
+    for seed in (3, 3, 4):
+        chips = made(substrate)
+        options = {"chips": chips, "dt": tr.DT * brian2.second, "codeobj_class": NumpyCodeObject}
+        parts = build(NETWORK, Circuit(tau_w=5.0), tr.parameters(NETWORK, 2), **options)
+        watched = brian2.StateMonitor(
+            parts.layers[1],
+            ["at_rate_xi", "at_velocity_u"],
+            record=True,
+            when="end",
+            dt=tr.DT * brian2.second,
+            codeobj_class=NumpyCodeObject,
+        )
+        brian2.seed(seed)
+        parts.network(watched).run(300 * tr.DT * brian2.second, namespace={})
+        seen.append(np.stack([watched.at_rate_xi, watched.at_velocity_u]))
+    assert np.array_equal(seen[0], seen[1])
+    assert not np.array_equal(seen[0], seen[2])
+    normal, uniform = seen[0]
+    assert abs(normal.mean()) < 0.08
+    assert abs(normal.std() - 1) < 0.08
+    assert 0 <= uniform.min() < 0.05
+    assert 0.95 < uniform.max() < 1
+    assert not chips.noise.drawn["at_rate.xi.rate1"], "the chips' own noise was not asked"
+
+
+def test_refused_by_name():
+    chips = made(substrate_at("rate", "weight"))
+    with pytest.raises(UnsupportedError, match=r"'at_rate' with circuit.kind 'dendritic'.*error"):
+        backend(Circuit(tau_w=1.0, kind="dendritic"), chips=chips)
+    with pytest.raises(UnsupportedError, match=r"'at_rate' with brian.target 'standalone'.*Python"):
+        backend(chips=chips, target="standalone")
+    with pytest.raises(UnsupportedError, match=r"brian.products.*effects of hardware \(rate1\)"):
+        backend(chips=chips, dense=True)
+    assert backend(chips=chips, dense=None).parts.maps[0].w.shape == (16,), "synapses instead"
+    lag = Effect(name="lag", site="tau_apical", becomes="2*s")
+    with pytest.raises(UnsupportedError, match=r"'lag': circuit.kind algebraic has no site"):
+        backend(chips=made(Substrate(effects=(lag,))))
+    writes = made(substrate_at("write"))
+    with pytest.raises(UnsupportedError, match=r"'at_write' with circuit.transport 'kolen_pol"):
+        backend(Circuit(tau_w=1.0, transport="kolen_pollack"), chips=writes)
+    with pytest.raises(ConfigError, match="chips: 3 given for 2 replicas"):
+        backend(chips=made(substrate_at("rate"), ids=(0, 1, 2)))
+
+
+def test_names_that_mean_something_else():
+    clash = Effect(name="x", site="rate", becomes="s*seen", constants={"seen": 2.0})
+    slope = Effect(name="slope", site="membrane", becomes="s")
+    with pytest.raises(ConfigError, match=r"rate1: a variable would be called 'x_seen'.*another"):
+        backend(chips=made(Substrate(effects=(slope, clash))))
+    odd = Effect(name="my-gain", site="rate", becomes="s*g", constants={"g": 1.5})
+    code = Plan.of(NETWORK, Circuit(tau_w=1.0), chips=made(Substrate(effects=(odd,))))
+    assert code.groups[1].blocks[0].code == "s = fired\nr = s * my_gain_g"
+
+
+def test_time_constants_alone_keep_the_products():
+    """Whole layers can be multiplied where every soma has a time constant of its own."""
+    chips = made(pieces(slow={"kind": "mismatch", "of": "tau_x", "sigma": 0.3}))
+    fast, plain = backend(chips=chips, dense=None), backend(chips=chips)
+    assert fast.parts.maps[0].__class__.__name__ == "NeuronGroup"
+    for engine in (fast, plain):
+        engine.load(tr.clamps(NETWORK, "supervised", 2))
+        engine.advance(50)
+    torch.testing.assert_close(fast.theta().flat, plain.theta().flat, atol=LIMIT, rtol=0)

@@ -16,7 +16,14 @@ from pcsim.kernels.parameters import Parameters
 
 DT = 0.1
 WEIGHTS = ("w", "w_inter", "w_fb")
-NAMES = {"x": "x", "u": "u", "log_var": "log_var", "err": "err", "inter": "inter", "v_apical": "apical"}
+NAMES = {
+    "x": "x",
+    "u": "u",
+    "log_var": "log_var",
+    "err": "err",
+    "inter": "inter",
+    "v_apical": "apical",
+}
 
 
 def parameters(network, chips, seed=0, gain=0.7):
@@ -87,6 +94,7 @@ class Pair:
         for step in range(steps):
             if step in switch:
                 self.continuous.load(switch[step])
+            flow.settle_weights()
             moving = {name: state.clone() for name, state in flow.moving().items()}
             arrays = {name: array.clone() for name, array in _arrays(flow)}
             self.continuous.advance(1)

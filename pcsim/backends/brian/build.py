@@ -32,7 +32,7 @@ from pcsim.backends.brian.plan import Connection, Group, Plan, Within, unit_of
 from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
 from pcsim.continuous.delay import whole_steps
-from pcsim.kernels.on_chip import fabricated, fabricated_tau_w
+from pcsim.kernels.on_chip import fabricated, fabricated_tau_w, require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Site
@@ -159,8 +159,10 @@ def build(
     dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
     for field in order.OF_RING:
         whole_steps(f"circuit.{field}", getattr(circuit, field), dt)
-    own = {"own_tau_w": tau_w is not None, "name": name, "chips": chips}
-    plan = Plan.of(network, circuit, mode, scale=scale, **own)
+    if chips:
+        require_sites(chips, circuit, params.replicas)
+    own = tau_w is not None
+    plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
     count = params.replicas
     layers = tuple(neurons(group, count, **options) for group in plan.groups)
     set_times(layers, plan, network, circuit, tau_x, chips, (count, 1))
@@ -191,10 +193,15 @@ def set_times(
 ) -> None:
     """Write time constants per unit, in seconds, as they were fabricated; shape (chip, sample)."""
     count = len(network.nodes)
-    given = [circuit.tau_x] * count if tau_x is None else [torch.as_tensor(t) for t in tau_x]
-    nominal: dict[Site, list[Value]] = {"tau_x": given, "tau_err": [circuit.tau_err] * count}
-    for name, values in nominal.items():
-        made = fabricated(chips, name, network, values)
+    given: list[Value] = [circuit.tau_x] * count
+    if tau_x is not None:
+        given = [torch.as_tensor(tau) for tau in tau_x]
+    times: tuple[tuple[Site, list[Value]], ...] = (
+        ("tau_x", given),
+        ("tau_err", [circuit.tau_err] * count),
+    )
+    for name, nominal in times:
+        made = fabricated(chips, name, network, nominal)
         for layer, group, tau in zip(layers, plan.groups, made, strict=True):
             if name in layer.variables:
                 each = np.broadcast_to(np.asarray(tau, dtype=np.float64), (*shape, group.units))

@@ -19,6 +19,7 @@ from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.products import Products
 from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
+from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode
 from pcsim.substrate import Chips
@@ -58,6 +59,8 @@ def build_dense(
             f"{reason} are no products of whole layers; switch them off",
         )
     chips = params.replicas
+    if on:
+        require_sites(on, circuit, chips)
     layers = tuple(neurons(group, chips * samples, **options) for group in plan.groups)
     set_times(layers, plan, params.network, circuit, tau_x, on, (chips, samples))
     maps = tuple(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from brian2 import NetworkOperation, NeuronGroup, Synapses
+from brian2 import NetworkOperation
 from torch import Tensor
 
 from pcsim.backends.brian import order
@@ -22,7 +22,8 @@ from pcsim.kernels.hooks import row_sums
 from pcsim.substrate import Chips
 from pcsim.substrate.transform import Transform
 
-Owner = NeuronGroup | Synapses
+Owner = Any
+"""A `NeuronGroup` or `Synapses`: Brian2 has no types."""
 
 
 def each_step(owner: Owner, code: str, place: int, name: str, when: str = "groups") -> None:
@@ -96,7 +97,7 @@ class OnChip:
     ) -> OnChip | None:
         """Return the hardware among these objects, or None where nothing acts in every step."""
         twins, acting = chips.unwatched(), []
-        for part, owner in zip((*plan.groups, *plan.connections), owners, strict=True):
+        for part, owner in zip(plan.on_chip, owners, strict=True):
             for block in part.blocks:
                 place = block.place
                 twin = twins.transform(place.site, place.layer, block.shape, place.array)
@@ -144,5 +145,5 @@ class OnChip:
         for each in self._acting:
             each.remember(memory)
             if "t_before" in each.owner.variables:
-                now = float(each.owner.clock.t_)
+                now = each.owner.clock.variables["t"].get_value().item()
                 each.owner.variables["t_before"].set_value(self.chips.clock.t - now)

@@ -42,9 +42,7 @@ def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
         found.append(Place("feedback", k - 1, "fb_line", "fb", order.READ_FB, symbols=sums))
     gate = "free" if layer.clamped == "switched" else ""
     speed = "second*force/tau_x"
-    found.append(
-        Place("velocity", k, speed, "speed", order.CHANGE, symbols={"x": "x"}, gate=gate)
-    )
+    found.append(Place("velocity", k, speed, "speed", order.CHANGE, symbols={"x": "x"}, gate=gate))
     return found
 
 
@@ -62,4 +60,6 @@ def synapse_places(circuit: Circuit, post: Layer, k: int, *, feedback: bool) -> 
 
 def _write(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
     asked = f"dt*{weight_rate(circuit, name, hebb)}"
-    return Place("write", k, asked, f"{name}_change", order.CHANGE, symbols={"w": name}, array=array)
+    return Place(
+        "write", k, asked, f"{name}_change", order.CHANGE, symbols={"w": name}, array=array
+    )

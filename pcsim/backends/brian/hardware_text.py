@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pcsim.substrate import Chips, Effect, Site
 from pcsim.substrate.expression import Expression, Value
+from pcsim.substrate.noise import Law
 
 CLOCK = {"dt": "(dt/second)", "t": "(t/second + t_before)"}
 """The simulated time of an effect is a number of seconds."""
@@ -57,7 +58,7 @@ class Noise:
 
     variable: str
     key: str
-    law: str
+    law: Law
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +95,10 @@ class Block:
 
 def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
     """Write the effects of a site as statements, with constants and draws of these chips."""
-    code, lines, drawn, noise, memory = [], [], {}, [], {}
+    code, lines, noise = [], [], []
     constants: dict[str, float] = {}
+    drawn: dict[str, Tensor] = {}
+    memory: dict[str, str] = {}
     effects, signal = chips.substrate.at(place.site), "s"
     code.append(f"s = {place.signal}")
     for number, effect in enumerate(effects, start=1):

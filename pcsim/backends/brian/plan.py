@@ -85,9 +85,14 @@ class Plan:
     within: tuple[Within, ...] = ()
 
     @property
+    def on_chip(self) -> tuple[Group | Connection, ...]:
+        """Whatever hardware can act on: layers, then the synapses between them."""
+        return (*self.groups, *self.connections)
+
+    @property
     def blocks(self) -> tuple[Block, ...]:
         """All that hardware does in every step."""
-        return tuple(b for part in (*self.groups, *self.connections) for b in part.blocks)
+        return tuple(block for part in self.on_chip for block in part.blocks)
 
     @classmethod
     def of(
