@@ -34,7 +34,7 @@ def engine_for(
 ) -> Engine:
     """Return the engine of `run.backend`, with these initial weights and time constants."""
     if config.run.backend == "brian":
-        return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w)
+        return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w, chips)
     return Continuous(
         network,
         params,
@@ -62,6 +62,7 @@ def _brian(
     scale: float,
     tau_x: Sequence[Tau] | None,
     tau_w: Tensor | None,
+    chips: Chips | None,
 ) -> Engine:
     _refuse(config)
     from pcsim.backends.brian import BrianBackend  # Brian2 is optional, and slow to import
@@ -81,6 +82,7 @@ def _brian(
         dense=settings.dense,
         folder=settings.folder or None,
         samples=samples,
+        chips=chips,
     )
 
 
@@ -95,8 +97,6 @@ def _refuse(config: Config) -> None:
             f"solver.name {config.solver.name!r}",
             "sums over synapses are made once per time step, so that only 'euler' is itself here",
         )
-    if not config.hardware.ideal or config.grid.hardware:
-        raise no("hardware", "non-idealities are not available on Brian2 yet")
     if config.circuit.sigma_x:
         raise no(
             "circuit.sigma_x",

@@ -19,15 +19,13 @@ from pcsim.continuous.sacramento import SacramentoFlow
 from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
 from pcsim.engine import beyond_limit
 from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
-from pcsim.substrate.effect import COMMON_SITES
 
 WARM_UP = 3
 """Ordinary steps before a CUDA graph is recorded."""
-LAGS = ("tau_err", "tau_apical", "tau_inter")
-"""Time constants of parts that a circuit may have."""
 
 
 class Continuous:
@@ -133,16 +131,7 @@ class Continuous:
             raise UnsupportedError(
                 f"solver.name {name!r}: hardware acts once per time step; use euler or maruyama"
             )
-        kind, own = self.circuit.kind, {"tau_x", "velocity"}
-        if kind == "sacramento":
-            raise UnsupportedError(
-                "circuit.kind sacramento: hardware effects are not available there; use dendritic"
-            )
-        own |= {"tau_w"} if kind in ("algebraic", "error_units") else {"g_basal", "g_apical"}
-        own |= {name for name in LAGS if getattr(self.circuit, name)}
-        chips.substrate.require(COMMON_SITES | own, f"circuit.kind {kind}")
-        if len(chips) != self.params.replicas:
-            raise ConfigError(f"chips: {len(chips)} given for {self.params.replicas} replicas")
+        require_sites(chips, self.circuit, self.params.replicas)
 
     @property
     def time(self) -> float:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from pcsim import config as configuration
 from pcsim.cli.run import pairs
+from pcsim.hardware import make_chips
+from pcsim.replicas import Replicas
 from pcsim.timing import Timing
 
 
@@ -24,6 +27,7 @@ def equations(
     from pcsim.backends.brian.describe import describe
 
     settings = configuration.load(config, pairs(change))
-    circuit = Timing.of(settings).circuit
+    timing = Timing.of(settings)
+    chips = make_chips(settings, Replicas.of(settings), timing.dt, torch.float64, "cpu")
     network = settings.network.build()
-    typer.echo(describe(network, circuit, settings.data.mode, latex=latex))
+    typer.echo(describe(network, timing.circuit, settings.data.mode, latex=latex, chips=chips))

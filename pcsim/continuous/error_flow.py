@@ -191,6 +191,7 @@ class ErrorFlow:
             leaky = index in field.predicted and not self._distorted
             state = field.x[index]
             drift = self.somas.force(index, state, drift, self.tau_x[index])
+            drift = field.hold_masked(index, drift)
             if circuit.look_soma:
                 state, drift = self._look_ahead(index, drift)
             forces.append(Force(f"x{index}", state, drift, self.tau_x[index], leaky, True))

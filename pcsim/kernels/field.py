@@ -115,7 +115,9 @@ class Field:
             self._shape = shape
             self._allocate(shared)
         for index in self.clamped_input:
-            self._activate(index)
+            kernel = self.maps[index]
+            if kernel and not kernel.hooks.on_rates:  # hardware reads once per step, in `predict`
+                self._activate(index)
 
     def _allocate(self, shared: Sequence[bool]) -> None:
         for index in self.predicted:
@@ -234,11 +236,15 @@ class Field:
                 total = energy.own() if total is None else energy.add_own(total)
             if total is None:
                 continue
-            if self.holds[index] == "masked":
-                assert self._open_mask is not None
-                total.mul_(self._open_mask)
-            result.append((index, total))
+            result.append((index, self.hold_masked(index, total)))
         return result
+
+    def hold_masked(self, index: int, drift: Tensor) -> Tensor:
+        """Return the drift in place, zero where a node is clamped in part."""
+        if self.holds[index] == "masked":
+            assert self._open_mask is not None
+            drift.mul_(self._open_mask)
+        return drift
 
     def learn(self, nodes: Sequence[int], into: Views, alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·g for these nodes (g summed over samples)."""

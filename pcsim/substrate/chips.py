@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from typing import Protocol
 from zlib import crc32
 
 import numpy as np
@@ -19,6 +20,17 @@ from pcsim.substrate.effect import WEIGHT_SITES, Draw, Effect, Site, Substrate
 from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise, Seeded
 from pcsim.substrate.transform import Clock, Transform
+
+
+class Remembering(Protocol):
+    """Whoever holds memory of effects: a transform, or a backend that computes by itself."""
+
+    def memory(self) -> dict[str, Tensor]:
+        """Return all memory by name."""
+
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        """Take up the memory of a checkpoint."""
+
 
 Lists = Mapping[tuple[str, str], Sequence[float]]
 """Constants that differ between replicas: (effect, constant) → one value per replica."""
@@ -45,7 +57,7 @@ class Chips:
         self.clock = Clock(dt)
         self.lists = dict(lists or {})
         self.dtype, self.device = dtype, device
-        self._made: list[Transform] = []
+        self._made: list[Remembering] = []
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -71,6 +83,16 @@ class Chips:
         other._made = []
         other.noise = Seeded(self.seed, self.device, getattr(self.noise, "cells", 1))
         return other
+
+    def unwatched(self) -> Chips:
+        """Return the same chips with the same noise, whose memory is somebody else's concern."""
+        other = copy(self)
+        other._made = []
+        return other
+
+    def watch(self, holder: Remembering) -> None:
+        """Let `state` and `restore` include the memory that a backend holds."""
+        self._made.append(holder)
 
     def state(self) -> dict[str, Tensor]:
         """Return time and memory, for a checkpoint."""

@@ -85,15 +85,23 @@ class Transform:
         """Update all memory of an effect from the memory before."""
         s = scope["s"]
         assert isinstance(s, Tensor)
-        for name, start in part.starts.items():
-            held = part.memory.get(name)
-            if held is None or held.shape != s.shape:
-                part.memory[name] = self._start(part, name, start, s)
+        self._begin(part, s)
         before = scope | part.memory
         for name, update in part.updates.items():
             value = update(before)
             part.memory[name] = value if isinstance(value, Tensor) else torch.full_like(s, value)
         scope |= part.memory
+
+    def begin(self, like: Tensor) -> None:
+        """Give every effect its first memory, for a signal of this shape."""
+        for part in self.parts:
+            self._begin(part, like)
+
+    def _begin(self, part: _Part, s: Tensor) -> None:
+        for name, start in part.starts.items():
+            held = part.memory.get(name)
+            if held is None or held.shape != s.shape:
+                part.memory[name] = self._start(part, name, start, s)
 
     def _start(self, part: _Part, name: str, start: Bound, s: Tensor) -> Tensor:
         scope: dict[str, Value] = {}

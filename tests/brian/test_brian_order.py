@@ -1,6 +1,9 @@
 """The order inside a time step is set by number: what objects are called cannot change it."""
 
+import re
+
 import pytest
+import torch
 import trajectories as tr
 
 from pcsim.backends.brian import BrianBackend, order
@@ -9,6 +12,7 @@ from pcsim.circuit import Circuit, Conductances
 from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
+from pcsim.substrate import Chips, Effect, Frozen, Memory, Substrate
 
 LIMIT = 1e-12
 GENERAL = Conductances(g_lk=0.1, g_B=1.0, g_A=0.8, g_D=0.9, g_som=0.3)
@@ -30,7 +34,28 @@ CIRCUITS = {
     },
     "learned variances": {},
     "labels": {},
+    "hardware": {"kind": "error_units", "tau_err": 0.3, "delay_err": 0.1, "transport": "sign"},
+    "hardware, late": {"delay_err": 0.2, "delay_fb": 0.3, "transport": "random"},
 }
+SITES = ("membrane", "rate", "weight", "product", "error", "feedback", "velocity", "write")
+
+
+def hardware(name):
+    """Memory and noise at every site: what acts too early or too late is seen."""
+    if "hardware" not in name:
+        return None
+    effects = tuple(
+        Effect(
+            name=f"at_{site}",
+            site=site,
+            becomes="s + 0.1*held + 0.01*xi",
+            noise={"xi": "normal"},
+            memory={"held": Memory(update="0.5*held + 0.5*s")},
+        )
+        for site in SITES
+    )
+    chips = Substrate(effects=effects)
+    return Chips(chips, (0,), seed=0, dt=tr.DT, noise=Frozen(1), dtype=torch.float64)
 
 
 def network(name):
@@ -43,16 +68,15 @@ def network(name):
 
 def backend(name):
     chips = network(name)
-    return BrianBackend(
-        chips, tr.parameters(chips, 1), Circuit(tau_w=5.0, **CIRCUITS[name]), dt=tr.DT
-    )
+    circuit = Circuit(tau_w=5.0, **CIRCUITS[name])
+    return BrianBackend(chips, tr.parameters(chips, 1), circuit, dt=tr.DT, chips=hardware(name))
 
 
 def short(rearrange, name):
     """Return the largest difference after `rearrange` has changed the Brian2 objects."""
     brian = backend(name)
     own = Parameters(brian.network, tr.parameters(brian.network, 1).flat)
-    chips = Continuous(brian.network, own, brian.circuit, dt=tr.DT)
+    chips = Continuous(brian.network, own, brian.circuit, dt=tr.DT, chips=hardware(name))
     rearrange(brian)
     data = tr.clamps(brian.network, "supervised", 1)
     if name == "labels":
@@ -84,7 +108,7 @@ def test_names_do_not_matter(name):
     assert short(rename, name) <= LIMIT
 
 
-@pytest.mark.parametrize("name", ["algebraic", "lags", "late", "sacramento"])
+@pytest.mark.parametrize("name", ["algebraic", "lags", "late", "sacramento", "hardware"])
 def test_other_orders_would_be_wrong(name):
     def forget(brian):
         for made in (*brian.parts.maps, *brian.parts.within):
@@ -114,11 +138,33 @@ def phases(brian):
                 found.setdefault(part.name, "rates")
         for name, updater in made.summed_updaters.items():
             found[updater.name] = SUMS[name]
-    return found
+    for made in (*brian.parts.layers, *brian.parts.maps):
+        for part in made.contained_objects:
+            site = re.fullmatch(r".*_([a-z]+)\d(feedback)?", part.name)
+            if site and site[1] in OF_SITE:
+                found[part.name] = (
+                    "read err" if site[2] and site[1] == "weight" else OF_SITE[site[1]]
+                )
+    return found | {"pcsim_noise": "noise"}
+
+
+OF_SITE = {
+    "membrane": "membrane",
+    "rate": "read",
+    "weight": "read",
+    "product": "product",
+    "error": "read err",
+    "feedback": "read fb",
+    "velocity": "change",
+    "write": "change",
+}
 
 
 SUMS = {
     "mu_post": "predict",
+    "mu_line_post": "predict",
+    "fb_line_pre": "feedback",
+    "err_unread_post": "deliver err",
     "basal_post": "predict",
     "inter_in_post": "predict",
     "row_power_post": "predict",
@@ -134,15 +180,22 @@ SUMS = {
     "lateral_pre": "feedback",
 }
 IN_ORDER = (
+    "noise",
+    "membrane",
     "rates",
+    "read",
     "predict",
+    "product",
     "softmax",
     "own",
     "store err",
     "deliver err",
+    "read err",
     "store fb",
     "deliver fb",
     "feedback",
+    "read fb",
+    "change",
     "record",
     "weights",
     "neurons",

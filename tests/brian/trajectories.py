@@ -16,7 +16,14 @@ from pcsim.kernels.parameters import Parameters
 
 DT = 0.1
 WEIGHTS = ("w", "w_inter", "w_fb")
-NAMES = {"x": "x", "err": "err", "inter": "inter", "v_apical": "apical"}
+NAMES = {
+    "x": "x",
+    "u": "u",
+    "log_var": "log_var",
+    "err": "err",
+    "inter": "inter",
+    "v_apical": "apical",
+}
 
 
 def parameters(network, chips, seed=0, gain=0.7):
@@ -50,11 +57,24 @@ class Pair:
         self.expected = {}
 
     @classmethod
-    def of(cls, network, circuit, *, chips=2, mode="supervised", target="numpy", gain=0.7, **more):
+    def of(
+        cls,
+        network,
+        circuit,
+        *,
+        chips=2,
+        mode="supervised",
+        target="numpy",
+        gain=0.7,
+        on=lambda: None,
+        **more,
+    ):
+        """`on` makes the hardware, once for each backend: noise and memory are its own."""
         params = parameters(network, chips, gain=gain)
         own = Parameters(network, params.flat.clone())
-        exact = Continuous(network, own, circuit, dt=DT, mode=mode, fast=False, **more)
-        brian = BrianBackend(network, params, circuit, dt=DT, mode=mode, target=target, **more)
+        exact = Continuous(network, own, circuit, dt=DT, mode=mode, fast=False, chips=on(), **more)
+        options = {"dt": DT, "mode": mode, "target": target, "chips": on()}
+        brian = BrianBackend(network, params, circuit, **options, **more)
         return cls(exact, brian, watch(brian))
 
     def both(self, call):
@@ -74,6 +94,7 @@ class Pair:
         for step in range(steps):
             if step in switch:
                 self.continuous.load(switch[step])
+            flow.settle_weights()
             moving = {name: state.clone() for name, state in flow.moving().items()}
             arrays = {name: array.clone() for name, array in _arrays(flow)}
             self.continuous.advance(1)
@@ -93,7 +114,8 @@ class Pair:
         found = {}
         for label, rows in self.expected.items():
             if label not in got:
-                assert label.startswith("w_fb"), label  # the feedback onto a clamped input
+                # the feedback onto a clamped input; the membrane of a layer that was let go
+                assert label.startswith(("w_fb", "u")), label
                 continue
             seen = np.asarray(got[label]).T.reshape(len(rows), -1)
             found[label] = float(np.abs(seen - np.stack(rows).reshape(len(rows), -1)).max())
@@ -108,6 +130,8 @@ def watch(brian):
     code = {"codeobj_class": brian.parts.layers[0].codeobj_class}
     for k, layer in enumerate(brian.parts.layers):
         names = [n for n in (*NAMES, "b", "b_inter") if n in layer.variables]
+        if brian.parts.plan.groups[k].layer.clamped == "switched" and "u" in names:
+            names.remove("u")  # torch has a membrane of it only while it is let go
         monitor = StateMonitor(layer, names, name=f"seen{k}", **options, **code)
         link = None
         if k < len(brian.parts.maps):

@@ -15,6 +15,7 @@ from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters, generator
 from pcsim.maps import Dense, Prior
 from pcsim.network import Network
+from pcsim.substrate import Chips, Frozen, Substrate
 
 DT = 0.1
 FIELDS = (
@@ -57,6 +58,8 @@ class Case:
     """Of "tau_x" (per unit) and "tau_w" (per weight): drawn once per chip, then frozen."""
     tau_x_per_chip: bool = False
     seeds: tuple[int, ...] = (3, 8, 5, 1)
+    hardware: Substrate | None = None
+    """Non-idealities of the chips, with frozen draws and frozen noise."""
     known: tuple[int, ...] = field(default=(0,))
     """Associative mode: units of the datum that are clamped."""
 
@@ -70,6 +73,7 @@ class Case:
         found = {f"circuit {circuit.kind}", f"mode {self.mode}", f"transport {circuit.transport}"}
         found |= {name for name in FIELDS if getattr(circuit, name)}
         found |= {f"{name} per {'unit' if name == 'tau_x' else 'weight'}" for name in self.mismatch}
+        found |= {f"hardware at {site}" for site in (self.hardware.sites if self.hardware else ())}
         maps = [node.map for node in nodes if isinstance(node.map, Dense)]
         found |= {f"f {name}" for m in maps for name in (m.f, m.g) if name != "identity"}
         energies = [node.energy for node in nodes]
@@ -100,6 +104,13 @@ class Case:
                 width = node.map.n_in**0.5 if name == "w" else 1
                 array.mul_({"w": self.gain / width, "b": 0.3, "log_var": 0.1}[name])
         return params
+
+    def population(self) -> Chips | None:
+        """Return the chips, new ones for every backend: noise and memory are their own."""
+        if self.hardware is None:
+            return None
+        ids, noise = self.seeds[: self.chips], Frozen(4)
+        return Chips(self.hardware, ids, seed=2, dt=DT, noise=noise, dtype=torch.float64)
 
     def clamps(self, shown: Presentation) -> list[torch.Tensor | None]:
         """Return the data of one presentation: a tensor per clamped layer, None for the others."""

@@ -4,6 +4,7 @@ Every circuit meets every mode; transports rotate, so that each meets every circ
 """
 
 from case import Case, Presentation
+from hardware_pieces import hardware
 
 from pcsim.circuit import Circuit, Conductances
 from pcsim.energies import Categorical, Gaussian
@@ -36,6 +37,7 @@ SETTLE = (
     Presentation(1, 150),
     Presentation(2, 150, feedforward=True),
 )
+SETTLED = (Presentation(0, 250, feedforward=True), Presentation(1, 250, feedforward=True))
 SACRAMENTO = {
     "kind": "sacramento",
     "conductances": Conductances(g_lk=0.1, g_A=0.8, g_D=0.9, g_som=0.8),
@@ -151,6 +153,22 @@ SUBTLE = [
     ),
     Case("sacramento, free", mlp(3, 4, 2, f="sigmoid", bias=False), circuit(**SACRAMENTO), "free"),
 ]
+HARDWARE = [
+    Case("few levels and faults", mlp(), circuit(), hardware=hardware("few levels", "faults")),
+    Case("noise at every read", mlp(), circuit(), hardware=hardware("noise"), script=SETTLED),
+    Case("pulsed writes", mlp(), circuit(), hardware=hardware("mismatch", "pulsed writes")),
+    Case(
+        "few levels, dendritic", mlp(), circuit(kind="dendritic"), hardware=hardware("few levels")
+    ),
+    Case("slow synapses", mlp(), circuit(), hardware=hardware("slow synapses")),
+    Case(
+        "all of them, error units",
+        mlp(),
+        circuit(transport="random", **CIRCUITS["late"]),
+        hardware=hardware("few levels", "faults", "noise", "mismatch", "slow errors"),
+        script=SETTLE,
+    ),
+]
 NOWHERE = [
     Case("dendritic in part", mlp(), circuit(kind="dendritic"), "associative"),
     Case("dendritic variances", mlp(**FIXED), circuit(kind="dendritic")),
@@ -164,4 +182,4 @@ NOWHERE = [
     Case("late learned variances", mlp(**LEARNED), circuit(delay_err=0.1)),
 ]
 """Cases that no backend runs today."""
-CASES = {case.name: case for case in (*every_circuit_in_every_mode(), *SUBTLE, *NOWHERE)}
+CASES = {case.name: case for case in (*every_circuit_in_every_mode(), *SUBTLE, *HARDWARE, *NOWHERE)}

@@ -18,6 +18,7 @@ def run(case, **options):
         scale=case.scale,
         tau_x=case.tau_x,
         tau_w=case.tau_w,
+        chips=case.population(),
         **{"fast": False} | options,
     )
     flow, rows = chips.flow, []

@@ -19,18 +19,24 @@ from typing import Any
 
 import brian2
 import numpy as np
+import torch
 from brian2 import NeuronGroup, Synapses, defaultclock, second
 from numpy.typing import ArrayLike
+from torch import Tensor
 
 from pcsim.backends.brian import order
-from pcsim.backends.brian.initial_weights import set_initial_weights, set_weight_times
+from pcsim.backends.brian.hardware import OnChip, each_step, put_on_chip
+from pcsim.backends.brian.initial_weights import numbers, set_initial_weights, set_weight_times
 from pcsim.backends.brian.names import refuse_clashes
 from pcsim.backends.brian.plan import Connection, Group, Plan, Within, unit_of
 from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
 from pcsim.continuous.delay import whole_steps
+from pcsim.kernels.on_chip import fabricated, fabricated_tau_w, require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips, Site
+from pcsim.substrate.expression import Value
 
 PREDICT, FEEDBACK, RECORD = order.PREDICT, order.FEEDBACK, order.RECORD
 WEIGHTS, NEURONS = order.WEIGHTS, order.NEURONS
@@ -45,6 +51,8 @@ class Parts:
     maps: tuple[Synapses, ...]
     within: tuple[Synapses, ...] = ()
     """Synapses within a layer: delay lines, sums over an array."""
+    on_chip: OnChip | None = None
+    """The hardware, where its effects act in every step."""
 
     @property
     def objects(self) -> list[Any]:
@@ -60,7 +68,7 @@ class Parts:
 
 def neurons(group: Group, chips: int = 1, **options: Any) -> NeuronGroup:
     """Return the neurons of one layer, chip after chip; `options` go to `NeuronGroup`."""
-    names = {"name": group.name, "namespace": _namespace(group.constants), "order": NEURONS}
+    names = {"name": group.name, "namespace": _namespace(group), "order": NEURONS}
     made = NeuronGroup(chips * group.units, group.text, method="euler", **names | options)
     variance = np.tile(np.broadcast_to(np.asarray(group.variance), group.units), chips)
     if "free" in made.variables:
@@ -68,7 +76,8 @@ def neurons(group: Group, chips: int = 1, **options: Any) -> NeuronGroup:
     if "var" in made.variables and not group.layer.learned_variance:
         made.var = variance
     if group.after:
-        _each_step(made, group.after, order.AFTER, f"{made.name}_after")
+        each_step(made, group.after, order.AFTER, f"{made.name}_after")
+    put_on_chip(made, group.blocks, chips)
     return made
 
 
@@ -80,17 +89,22 @@ def synapses(
     **options: Any,
 ) -> Synapses:
     """Return all-to-all synapses within each chip, in the order (chip, post, pre)."""
-    names = {"name": connection.name, "namespace": _namespace(connection.constants)}
+    names = {"name": connection.name, "namespace": _namespace(connection)}
     made = Synapses(pre, post, connection.text, method="euler", **names | options)
     _connect_chips(made, chips)
     made.state_updater.order = WEIGHTS
     _order_sums(made)
+    for name, index in (("column", made.i), ("row", made.j)):
+        if name in made.variables:  # j/n along a line of one chip's array
+            count = len(pre if name == "column" else post) // chips
+            setattr(made, name, (np.asarray(index) % count + 1) / count)
+    put_on_chip(made, connection.blocks, chips)
     return made
 
 
 def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options: Any) -> Synapses:
     """Return the synapses of a layer onto itself: one ring per unit, or all to all in each chip."""
-    names = {"name": inner.name, "namespace": _namespace(inner.constants)}
+    names = {"name": inner.name, "namespace": _namespace(inner)}
     made = Synapses(layer, layer, inner.text, **names | options)
     if not inner.delay:
         _connect_chips(made, chips)
@@ -102,7 +116,7 @@ def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options
     made.slot = slot
     (updater,) = made.summed_updaters.values()
     before, updater.order = order.OF_RING[inner.delay]
-    _each_step(made, inner.store, before, f"{made.name}_store")
+    each_step(made, inner.store, before, f"{made.name}_store")
     return made
 
 
@@ -116,6 +130,8 @@ def build(
     scale: float = 1.0,
     tau_x: Sequence[ArrayLike] | None = None,
     tau_w: ArrayLike | None = None,
+    chips: Chips | None = None,
+    noise: bool = True,
     name: str = "pc",
     **options: Any,
 ) -> Parts:
@@ -130,6 +146,9 @@ def build(
         seeds: of random feedback weights, one per chip.
         tau_x: seconds per layer, each a number or an array that fits (chip, 1, unit).
         tau_w: seconds per weight, an array that fits (chip, parameter).
+        chips: the hardware they are, one per replica; None is ideal hardware.
+        noise: whether Brian2 draws the noise of hardware (`brian2.seed` fixes it); else whoever
+            runs the objects calls `Parts.on_chip.refresh` before every step.
         name: every object's name starts with it.
         options: for all objects, e.g. `clock`, `dtype`, `codeobj_class`.
     """
@@ -140,24 +159,53 @@ def build(
     dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
     for field in order.OF_RING:
         whole_steps(f"circuit.{field}", getattr(circuit, field), dt)
-    plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=tau_w is not None, name=name)
-    chips = params.replicas
-    layers = tuple(neurons(group, chips, **options) for group in plan.groups)
-    for k, (layer, group) in enumerate(zip(layers, plan.groups, strict=True)):
-        if "tau_x" in layer.variables:
-            tau = np.asarray(circuit.tau_x if tau_x is None else tau_x[k], dtype=np.float64)
-            layer.tau_x = np.broadcast_to(tau, (chips, 1, group.units)).ravel() * second
+    if chips:
+        require_sites(chips, circuit, params.replicas)
+    own = tau_w is not None
+    plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
+    count = params.replicas
+    layers = tuple(neurons(group, count, **options) for group in plan.groups)
+    set_times(layers, plan, network, circuit, tau_x, chips, (count, 1))
     maps = tuple(
-        synapses(link, layers[link.pre], layers[link.post], chips, **options)
+        synapses(link, layers[link.pre], layers[link.post], count, **options)
         for link in plan.connections
     )
     within = tuple(
-        synapses_within(inner, layers[inner.layer], chips, **options) for inner in plan.within
+        synapses_within(inner, layers[inner.layer], count, **options) for inner in plan.within
     )
-    set_initial_weights(layers, maps, circuit, params, mode, list(seeds) or list(range(chips)))
-    if tau_w is not None:
-        set_weight_times(layers, maps, params, np.asarray(tau_w, dtype=np.float64) / scale)
-    return Parts(plan, layers, maps, within)
+    set_initial_weights(layers, maps, circuit, params, mode, list(seeds) or list(range(count)))
+    nominal = circuit.weight_time if tau_w is None else torch.as_tensor(tau_w)
+    times = fabricated_tau_w(chips, params, nominal)
+    if isinstance(times, Tensor):
+        set_weight_times(layers, maps, params, numbers(times).reshape(len(times), -1) / scale)
+    on_chip = OnChip.of(plan, (*layers, *maps), chips, brian_noise=noise) if chips else None
+    return Parts(plan, layers, maps, within, on_chip)
+
+
+def set_times(
+    layers: Sequence[NeuronGroup],
+    plan: Plan,
+    network: Network,
+    circuit: Circuit,
+    tau_x: Sequence[ArrayLike] | None,
+    chips: Chips | None,
+    shape: tuple[int, int],
+) -> None:
+    """Write time constants per unit, in seconds, as they were fabricated; shape (chip, sample)."""
+    count = len(network.nodes)
+    given: list[Value] = [circuit.tau_x] * count
+    if tau_x is not None:
+        given = [torch.as_tensor(tau) for tau in tau_x]
+    times: tuple[tuple[Site, list[Value]], ...] = (
+        ("tau_x", given),
+        ("tau_err", [circuit.tau_err] * count),
+    )
+    for name, nominal in times:
+        made = fabricated(chips, name, network, nominal)
+        for layer, group, tau in zip(layers, plan.groups, made, strict=True):
+            if name in layer.variables:
+                each = np.broadcast_to(np.asarray(tau, dtype=np.float64), (*shape, group.units))
+                setattr(layer, name, each.ravel() * second)
 
 
 def _connect_chips(made: Synapses, chips: int) -> None:
@@ -168,20 +216,12 @@ def _connect_chips(made: Synapses, chips: int) -> None:
 
 def _order_sums(made: Synapses) -> None:
     for name, updater in made.summed_updaters.items():
-        updater.order = order.OF_SUM[name]
+        updater.order = order.of_sum(name)
 
 
-def _each_step(owner: NeuronGroup | Synapses, code: str, place: int, name: str) -> None:
-    owner.run_regularly(
-        code,
-        clock=owner.clock,
-        when="groups",
-        order=place,
-        name=name,
-        codeobj_class=owner.codeobj_class,
-    )
-
-
-def _namespace(constants: dict[str, float]) -> dict[str, Any]:
+def _namespace(part: Group | Connection | Within) -> dict[str, Any]:
     units = {"": 1, "second": second, "second**-0.5": second**-0.5}
-    return {name: value * units[unit_of(name)] for name, value in constants.items()}
+    found = {name: value * units[unit_of(name)] for name, value in part.constants.items()}
+    for block in () if isinstance(part, Within) else part.blocks:
+        found |= block.constants
+    return found

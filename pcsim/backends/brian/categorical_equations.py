@@ -22,11 +22,12 @@ SOFTMAX = lines_to_text(
 
 def categorical_error(layer: Layer) -> list[str]:
     """Return error and own force of a layer whose units compete; labels are probabilities."""
-    prediction = "mu + b" if layer.bias and layer.g == "identity" else "mu"
-    softmax = "exp(x)/total_p"
+    prediction = "mu + b" if layer.bias_outside and layer.g == "identity" else "mu"
+    softmax, read = "exp(x)/total_p", "error" in layer.sites
     switched = f"free*{softmax} + (1 - free)*x" if layer.clamped == "switched" else softmax
     return [
-        "err = p - q : 1",
+        f"{'err_unread' if read else 'err'} = p - q : 1",
+        *(["err : 1  # err_unread, as hardware reads it"] if read else []),
         "own = p*(mean_ratio - ratio) : 1",
         f"p = {switched} : 1",
         "q = exp(logit)/total_q : 1",

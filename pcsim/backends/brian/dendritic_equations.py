@@ -44,12 +44,12 @@ def dendritic_layer(circuit: Circuit, layer: Layer) -> list[str]:
 
 def dendritic_synapses(circuit: Circuit, post: Layer, *, feedback: bool) -> list[str]:
     """Return the equations of the synapses onto a layer, and onto the interneurons beside it."""
-    lines = [plastic(circuit, "w", "err_post*r_pre/a_B")]
+    lines = plastic(circuit, "w", "err_post*r_pre/a_B")
     sums = ["basal_post = w*r_pre : 1 (summed)"]
     if feedback:
         lines += feedback_lines(circuit, "err_post*r_pre")
         if circuit.inter_learned:
-            lines += [plastic(circuit, "w_inter", "rate_inter*err_inter_post*r_pre")]
+            lines += plastic(circuit, "w_inter", "rate_inter*err_inter_post*r_pre")
             sums += ["inter_in_post = w_inter*r_pre : 1 (summed)"]
         seen = "inter_seen_post" if circuit.look_inter else "inter_post"
         back = feedback_weight(circuit)

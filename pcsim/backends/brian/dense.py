@@ -10,24 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from brian2 import NeuronGroup, second
+from brian2 import NeuronGroup
 from numpy.typing import ArrayLike
 
-from pcsim.backends.brian.build import Parts, neurons
+from pcsim.backends.brian.build import Parts, neurons, set_times
 from pcsim.backends.brian.initial_weights import set_initial_weights
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.products import Products
 from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
+from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode
+from pcsim.substrate import Chips
 
 
 def why_not_dense(plan: Plan, own_tau_w: bool) -> str | None:
     """Return why a population cannot be made of whole arrays, or None if it can."""
     if own_tau_w:
         return "time constants per weight"
+    if plan.blocks:
+        return f"effects of hardware ({plan.blocks[0].place.key})"
     if plan.within:
         return f"synapses within a layer ({plan.within[0].name})"
     return None
@@ -43,21 +46,23 @@ def build_dense(
     own: bool = False,
     seeds: Sequence[int] = (),
     tau_x: Sequence[ArrayLike] | None = None,
+    on: Chips | None = None,
     **options: Any,
 ) -> Parts:
-    """Build neurons and arrays; arguments as in `build`, `samples` share the weights of a chip."""
+    """Build neurons and arrays; arguments as in `build`, `samples` share the weights of a chip.
+
+    `on`: chips whose time constants alone differ from ideal ones.
+    """
     if reason := why_not_dense(plan, own):
         raise no(
             "brian.products, brian.fused",
             f"{reason} are no products of whole layers; switch them off",
         )
     chips = params.replicas
+    if on:
+        require_sites(on, circuit, chips)
     layers = tuple(neurons(group, chips * samples, **options) for group in plan.groups)
-    for k, (layer, group) in enumerate(zip(layers, plan.groups, strict=True)):
-        if "tau_x" in layer.variables:
-            tau = np.asarray(circuit.tau_x if tau_x is None else tau_x[k], dtype=np.float64)
-            spread = np.broadcast_to(tau, (chips, samples, group.units))
-            layer.tau_x = spread.ravel() * second
+    set_times(layers, plan, params.network, circuit, tau_x, on, (chips, samples))
     maps = tuple(
         NeuronGroup(
             params.of[link.post]["w"].nelement(),

@@ -3,46 +3,94 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from brian2 import Equations
 
-from pcsim.backends.brian.plan import Plan, mentions, unit_of
+from pcsim.backends.brian.hardware_text import Block
+from pcsim.backends.brian.names import mentions
+from pcsim.backends.brian.plan import Plan, unit_of
 from pcsim.circuit import Circuit
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
 
 
 def describe(
-    network: Network, circuit: Circuit, mode: Mode = "supervised", *, latex: bool = False
+    network: Network,
+    circuit: Circuit,
+    mode: Mode = "supervised",
+    *,
+    latex: bool = False,
+    chips: Chips | None = None,
 ) -> str:
-    """Return the equations of all layers and synapses, in Brian2's syntax or in LaTeX."""
-    plan = Plan.of(network, circuit, mode)
+    """Return the equations of all layers and synapses, in Brian2's syntax or in LaTeX.
+
+    With `chips`, what hardware does in every step stands above the equations it acts on.
+    """
+    plan = Plan.of(network, circuit, mode, chips=chips)
     parts = []
     for group in plan.groups:
         constants = group.constants | {"tau_x": circuit.tau_x}
         title = f"{group.name}: {group.units} neurons"
-        parts.append(_part(title, group.text, constants, latex, group.after))
+        steps = [*_hardware(group.blocks), *([("", group.after)] if group.after else [])]
+        parts.append(_part(title, group.text, constants, latex, steps))
     for link in plan.connections:
         pre, post = plan.groups[link.pre], plan.groups[link.post]
         title = f"{link.name}: synapses from {pre.name} to {post.name}, all to all"
-        parts.append(_part(title, link.text, link.constants, latex))
+        parts.append(_part(title, link.text, link.constants, latex, _hardware(link.blocks)))
     for inner in plan.within:
         place = plan.groups[inner.layer].name
         kind = f"a ring per unit that delays by {inner.delay}" if inner.delay else "all to all"
         title = f"{inner.name}: synapses from {place} to itself, {kind}"
-        parts.append(_part(title, inner.text, inner.constants, latex, inner.store))
-    return "\n".join(parts)
+        steps = [("", inner.store)] if inner.store else []
+        parts.append(_part(title, inner.text, inner.constants, latex, steps))
+    if chips:
+        parts = [_fabricated(chips, "%" if latex else "#"), *parts]
+    return "\n".join(part for part in parts if part)
+
+
+def _fabricated(chips: Chips, sign: str) -> str:
+    """Return what is done to a chip before or beside the equations: fabrication, input, output."""
+    lines = []
+    for effect in chips.substrate.effects:
+        if effect.fabricated or effect.site in ("input", "output"):
+            when = "once" if effect.fabricated else "outside of Brian2"
+            numbers = "".join(f", {n} = {v:g}" for n, v in effect.constants.items())
+            head = f"{sign} hardware {effect.name} at {effect.site} ({when}): "
+            lines.append(f"{head}s ← {effect.becomes}{numbers}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _hardware(blocks: Sequence[Block]) -> list[tuple[str, str]]:
+    """Return, for every site, its name with constants, and the statements of every step."""
+    found = []
+    for block in blocks:
+        numbers = "".join(f", {n} = {v:g}" for n, v in block.constants.items())
+        code = "\n".join(part for part in (block.brian_noise, block.code) if part)
+        found.append((f" hardware at {block.place.key}{numbers}", code))
+    return found
 
 
 def _part(
-    title: str, text: str, constants: dict[str, float], latex: bool, each_step: str = ""
+    title: str,
+    text: str,
+    constants: dict[str, float],
+    latex: bool,
+    each_step: Sequence[tuple[str, str]] = (),
 ) -> str:
     sign = "%" if latex else "#"
     lines = [f"{sign} {title}"]
+    seen = "\n".join([text, *(code for _, code in each_step)])
     for name, value in constants.items():
-        if mentions(text + each_step, name):
+        if mentions(seen, name):
             unit = unit_of(name)
             lines.append(f"{sign} {name} = {value:g}{f'*{unit}' if unit else ''}")
-    lines += [f"{sign} each step: {each_step}"] if each_step else []
+    for about, code in each_step:
+        if about:
+            lines.append(f"{sign} each step:{about}")
+            lines += [f"{sign}     {statement}" for statement in code.splitlines()]
+        else:
+            lines.append(f"{sign} each step: {code}")
     return "\n".join([*lines, _latex(text) if latex else text])
 
 

@@ -25,7 +25,7 @@ PLAIN = Layer()
 def layer_equations(circuit: Circuit, layer: Layer, *, output: bool = False) -> str:
     """Return the equations of one layer of value neurons; `output`: nothing is below it."""
     if layer.clamped == "always":
-        lines = ["x : 1  # clamped from outside", *rate_lines(layer)[:1]]
+        lines = ["x : 1  # clamped from outside", *rate_lines(layer)[:-1]]
     elif circuit.kind == "sacramento":
         lines = sacramento_layer(circuit, layer, output=output)
     else:

@@ -47,10 +47,15 @@ def rate_lines(layer: Layer) -> list[str]:
     """Return r = f(x) and its slope, for layers that predict another."""
     if layer.f is None:
         return []
+    seen = "x_seen" if "membrane" in layer.sites else "x"
+    fired = "fired" if "rate" in layer.sites else "r"
+    lines = ["x_seen : 1  # x as hardware shows it to f"] if seen != "x" else []
+    lines += ["r : 1  # fired, as hardware sends it"] if fired != "r" else []
     # x moves at the end of a time step only, so that its rate is needed once per step.
     return [
-        f"r = {rate(layer.f, 'x')} : 1 (constant over dt)",
-        f"slope = {slope(layer.f, 'x', 'r')} : 1",
+        *lines,
+        f"{fired} = {rate(layer.f, seen)} : 1 (constant over dt)",
+        f"slope = {slope(layer.f, seen, fired)} : 1",
     ]
 
 
@@ -71,25 +76,40 @@ def soma_parameters(layer: Layer) -> list[str]:
     return lines
 
 
-def plastic(circuit: Circuit, name: str, hebb: str) -> str:
-    """Return dw/dt = (hebb − λw)/τ_w of a weight."""
-    if not circuit.weight_decay:
-        return f"d{name}/dt = {hebb}/tau_w : 1 (clock-driven)"
-    return f"d{name}/dt = ({hebb} - decay*{name})/tau_w : 1 (clock-driven)"
+def weight_rate(circuit: Circuit, name: str, hebb: str) -> str:
+    """Return (hebb − λw)/τ_w."""
+    return f"{f'({hebb} - decay*{name})' if circuit.weight_decay else hebb}/tau_w"
 
 
-def feedback_weight(circuit: Circuit) -> str:
-    """Return what stands for w on the way back."""
+def plastic(circuit: Circuit, name: str, hebb: str, *, written: bool = False) -> list[str]:
+    """Return dw/dt = (hebb − λw)/τ_w of a weight, or what hardware makes of it in one step."""
+    if not written:
+        return [f"d{name}/dt = {weight_rate(circuit, name, hebb)} : 1 (clock-driven)"]
+    return [
+        f"d{name}/dt = {name}_change/dt : 1 (clock-driven)",
+        f"{name}_change : 1  # what hardware writes in this step",
+    ]
+
+
+def feedback_base(circuit: Circuit) -> str:
+    """Return what stands for w on the way back, as it is stored."""
     ways = {"shared": "w", "sign": "size_post*sign(w)"}
     return ways.get(circuit.transport, "w_fb")
 
 
-def feedback_lines(circuit: Circuit, hebb: str) -> list[str]:
+def feedback_weight(circuit: Circuit, post: Layer | None = None) -> str:
+    """Return what stands for w on the way back, as it is read."""
+    if post is None or "weight" not in post.sites:
+        return feedback_base(circuit)
+    return "w_read" if circuit.transport == "shared" else "w_fb_read"
+
+
+def feedback_lines(circuit: Circuit, hebb: str, *, written: bool = False) -> list[str]:
     """Return the equations of separate feedback weights, or of what the forward signs need."""
     return {
         "shared": [],
         "random": ["w_fb : 1 (constant)"],
-        "kolen_pollack": [plastic(circuit, "w_fb", hebb)],
+        "kolen_pollack": plastic(circuit, "w_fb", hebb, written=written),
         "sign": ["row_power_post = w**2 : 1 (summed)"],
     }[circuit.transport]
 

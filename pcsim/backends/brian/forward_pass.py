@@ -24,6 +24,7 @@ class ForwardPass:
     def __call__(self) -> None:
         """Set all states."""
         arrays, groups = self.arrays, self.parts.plan.groups
+        self._read_feedback()
         for k in reversed(range(len(self.parts.maps))):
             drive = basal_gain(self.circuit, k) * self._drive(k, "w", "b")
             value = NONLINEARITIES[groups[k].layer.g].apply(drive, torch.empty_like(drive))
@@ -59,10 +60,30 @@ class ForwardPass:
             arrays.write(k + 1, "v_apical", target)
 
     def _drive(self, k: int, weight: str, bias: str) -> Tensor:
-        """Return W f(x) + b onto layer k, from the present state."""
+        """Return W f(x) + b onto layer k, from the present state, as the chips deliver it."""
         above, f = self.arrays.read(k + 1, "x"), self.parts.plan.groups[k + 1].layer.f
         assert f is not None
-        rate = NONLINEARITIES[f].apply(above, torch.empty_like(above))
-        drive = torch.bmm(rate, self.arrays.weights(k, weight).mT)
-        has_bias = self.parts.plan.groups[k].layer.bias
-        return drive + self.arrays.read(k, bias) if has_bias else drive
+        through = self.parts.on_chip or ideal
+        seen = through(f"membrane{k + 1}", above)
+        rate = NONLINEARITIES[f].apply(seen, torch.empty_like(seen))
+        rate = through(f"rate{k + 1}", rate)
+        weights = through(f"weight{k}", self.arrays.weights(k, weight))
+        drive = torch.bmm(rate, weights.mT)
+        if self.parts.plan.groups[k].layer.bias:
+            drive = drive + self.arrays.read(k, bias)
+        return through(f"product{k}", drive, (rate, weights))
+
+    def _read_feedback(self) -> None:
+        """Let separate feedback arrays be read, as every array is: their devices notice."""
+        for k, link in enumerate(self.parts.maps):
+            if self.parts.on_chip and "w_fb_read" in link.variables:
+                sign = self.circuit.transport == "sign"
+                back = self.arrays.weights(k, "w" if sign else "w_fb")
+                if sign:
+                    back = back.sign() * back.square().mean((1, 2), keepdim=True).sqrt()
+                self.parts.on_chip(f"weight{k}feedback", back)
+
+
+def ideal(key: str, signal: Tensor, row: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """Return a signal as it is."""
+    return signal

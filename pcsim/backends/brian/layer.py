@@ -32,3 +32,16 @@ class Layer:
     one; they stand beside its units, one each."""
     own_tau_w: bool = False
     """Whether every weight and bias has a time constant of its own."""
+    own_tau_err: bool = False
+    """Whether every error unit has a time constant of its own."""
+    sites: frozenset[str] = frozenset()
+    """Where hardware changes a signal, see `pcsim.substrate`."""
+    line_sums: tuple[str, ...] = ()
+    """Row sums that effects on predictions need, by their names in `AGGREGATES`."""
+    back_sums: tuple[str, ...] = ()
+    """The same for effects on feedback."""
+
+    @property
+    def bias_outside(self) -> bool:
+        """Whether b is added to the sum of synapses where it is used, not by hardware."""
+        return self.bias and "product" not in self.sites

@@ -152,7 +152,7 @@ class Population:
         if not arrays.has(k, "mu"):
             return x, x - arrays.read(k, "err", before), own
         mu = arrays.read(k, "mu", before)
-        outside = arrays.stored(k, "mu") and arrays.has(k, "b")
+        outside = arrays.stored(k, "mu") and arrays.parts.plan.groups[k].layer.bias_outside
         return x, mu + arrays.read(k, "b", before) if outside else mu, own
 
     @property

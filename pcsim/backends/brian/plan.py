@@ -12,8 +12,11 @@ from typing import Literal
 
 from pcsim.backends.brian.categorical_equations import SOFTMAX
 from pcsim.backends.brian.equations import layer_equations, synapse_equations
+from pcsim.backends.brian.hardware_places import synapse_places, unit_places
+from pcsim.backends.brian.hardware_text import Block, block
 from pcsim.backends.brian.layer import Layer
-from pcsim.backends.brian.support import refuse
+from pcsim.backends.brian.names import mentions, refuse_meant
+from pcsim.backends.brian.support import refuse, refuse_hardware
 from pcsim.backends.brian.within_layer import (
     ARRAY_POWER,
     delay_ring,
@@ -24,6 +27,8 @@ from pcsim.circuit import Circuit
 from pcsim.energies import Gaussian
 from pcsim.maps import Dense, Prior
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips, Site
+from pcsim.substrate.effect import AGGREGATES
 
 FLOOR = "log_var = clip(log_var, log_floor, inf)"
 """After every step: a learned variance never falls below its floor."""
@@ -41,6 +46,8 @@ class Group:
     variance: float | tuple[float, ...] = 1.0
     after: str = ""
     """What is done after every step, in Brian2's language."""
+    blocks: tuple[Block, ...] = ()
+    """What hardware does in every step."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,7 @@ class Connection:
     post: int
     text: str
     constants: dict[str, float]
+    blocks: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,16 @@ class Plan:
     connections: tuple[Connection, ...]
     within: tuple[Within, ...] = ()
 
+    @property
+    def on_chip(self) -> tuple[Group | Connection, ...]:
+        """Whatever hardware can act on: layers, then the synapses between them."""
+        return (*self.groups, *self.connections)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """All that hardware does in every step."""
+        return tuple(block for part in self.on_chip for block in part.blocks)
+
     @classmethod
     def of(
         cls,
@@ -86,30 +104,64 @@ class Plan:
         scale: float = 1.0,
         own_tau_w: bool = False,
         name: str = "pc",
+        chips: Chips | None = None,
     ) -> Plan:
         """Plan a chain of dense layers; `scale` multiplies what weights learn from."""
         refuse(network, circuit, mode)
+        if chips and chips.substrate.effects:
+            refuse_hardware(network, circuit, mode, chips)
+            own_tau_w |= "tau_w" in chips.substrate.sites
         groups = tuple(
-            _group(network, circuit, mode, k, scale, own_tau_w, name)
+            _group(network, circuit, mode, k, scale, own_tau_w, name, chips)
             for k in range(len(network.nodes))
         )
         connections, within = [], []
         for k in range(len(groups) - 1):
             post = groups[k].layer
             text = synapse_equations(circuit, feedback=post.sends_feedback, post=post)
+            shape = (groups[k].units, groups[k + 1].units)
+            places = synapse_places(circuit, post, k, feedback=post.sends_feedback)
+            blocks = tuple(block(place, chips, shape) for place in places) if chips else ()
             # Brian2 puts subexpressions of the postsynaptic layer (its errors) into the synapses.
-            constants = _used(_constants(network, circuit, k, scale), text + groups[k].text)
+            seen = text + groups[k].text + _code(blocks)
+            constants = _used(_constants(network, circuit, k, scale), seen)
             if own_tau_w:
                 constants.pop("tau_w")
-            connections.append(Connection(f"{name}_map{k}", k + 1, k, text, constants))
+            made = Connection(
+                f"{name}_map{k}", k + 1, k, _declared(text, blocks), constants, blocks
+            )
+            connections.append(made)
         for k, group in enumerate(groups):
             constants = _constants(network, circuit, k, scale)
             within += _within(circuit, k, group, constants, name)
         return cls(groups, tuple(connections), tuple(within))
 
 
+def _declared(text: str, blocks: tuple[Block, ...]) -> str:
+    """Return the equations with the variables of hardware, each declared once."""
+    refuse_meant(text, blocks)
+    lines = dict.fromkeys(line for each in blocks for line in each.lines)
+    return text + "".join(f"{line}\n" for line in lines)
+
+
+def _code(blocks: tuple[Block, ...]) -> str:
+    return "".join(f"{each.code}\n" for each in blocks)
+
+
+def _row_sums(chips: Chips | None, site: Site) -> tuple[str, ...]:
+    effects = chips.substrate.at(site) if chips else ()
+    return tuple(name for name in AGGREGATES if any(effect.uses(name) for effect in effects))
+
+
 def _group(
-    network: Network, circuit: Circuit, mode: Mode, k: int, scale: float, own: bool, name: str
+    network: Network,
+    circuit: Circuit,
+    mode: Mode,
+    k: int,
+    scale: float,
+    own: bool,
+    name: str,
+    chips: Chips | None,
 ) -> Group:
     node, holds, top = network.nodes[k], network.holds(mode), len(network.nodes) - 1
     gaussian = node.energy if isinstance(node.energy, Gaussian) else None
@@ -127,13 +179,24 @@ def _group(
         sends_feedback=heard,
         interneurons=circuit.kind in ("dendritic", "sacramento") and heard,
         own_tau_w=own,
+        own_tau_err=chips is not None and "tau_err" in chips.substrate.sites,
+        sites=chips.substrate.sites if chips else frozenset(),
+        line_sums=_row_sums(chips, "product"),
+        back_sums=_row_sums(chips, "feedback"),
     )
     text = layer_equations(circuit, layer, output=k == 0)
+    blocks: tuple[Block, ...] = ()
+    if chips:
+        places = unit_places(circuit, layer, k)
+        blocks = tuple(block(place, chips, (node.units,)) for place in places)
     constants = _constants(network, circuit, k, scale)
+    if layer.own_tau_err:
+        constants.pop("tau_err")
     floor = FLOOR if layer.learned_variance and layer.clamped != "always" else ""
-    used = _used(constants, text + floor)
+    used = _used(constants, text + floor + _code(blocks))
     variance = gaussian.variance if gaussian else 1.0
-    return Group(f"{name}_layer{k}", node.units, layer, text, used, variance, floor)
+    text = _declared(text, blocks)
+    return Group(f"{name}_layer{k}", node.units, layer, text, used, variance, floor, blocks)
 
 
 def _nonlinearity(network: Network, circuit: Circuit, k: int) -> str | None:
@@ -163,12 +226,6 @@ def _within(
         used = _used(constants, text + group.text)
         found.append(Within(f"{name}_{delay}{k}", k, text, used, delay_store(source), delay))
     return found
-
-
-def mentions(text: str, name: str) -> bool:
-    """Return whether a name stands in the equations as a word of its own, outside comments."""
-    code = " ".join(line.partition("#")[0] for line in text.splitlines())
-    return name in "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
 
 
 def _used(constants: dict[str, float], text: str) -> dict[str, float]:

@@ -27,12 +27,15 @@ from pcsim.backends.brian.observe import Population
 from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.runtime import Runtime, code_class, set_value
 from pcsim.backends.brian.standalone import Standalone
+from pcsim.backends.brian.support import no
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
 from pcsim.engine import beyond_limit
 from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.kernels.on_chip import Encoder
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
+from pcsim.substrate import Chips
 
 ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
 """What a map may hold, in this order in a checkpoint; biases follow."""
@@ -58,6 +61,7 @@ class BrianBackend:
         dense: bool | None = False,
         folder: str | Path | None = None,
         samples: int = 1,
+        chips: Chips | None = None,
         name: str = "pcsim",
     ) -> None:
         """Build a population.
@@ -77,12 +81,21 @@ class BrianBackend:
             tau_w: time constants per weight, an array that fits (chip, parameter).
             folder: where the standalone program is built; none: a temporary folder.
             samples: how many samples share the weights of a chip (more than one needs `dense`).
+            chips: the hardware they are, one per replica; None is ideal hardware.
             name: every Brian2 object's name starts with it.
         """
         if dt <= 0:
             raise ConfigError(f"solver.dt: must be positive, got {dt}")
-        own = tau_w is not None
-        plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name)
+        if chips and not chips.substrate.effects:
+            chips = None
+        own = tau_w is not None or (chips is not None and "tau_w" in chips.substrate.sites)
+        plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
+        if chips and target == "standalone":
+            raise no(
+                f"hardware {chips.substrate.effects[0].name!r} with brian.target 'standalone'",
+                "inputs, noise and resets of chips are Python between the steps; use target "
+                "'numpy' or 'cython'",
+            )
         if dense is None:
             dense = why_not_dense(plan, own) is None
         if samples > 1 and not dense:
@@ -105,8 +118,10 @@ class BrianBackend:
         def parts(**options: Any) -> Parts:
             options |= {"dtype": FLOATS[params.flat.dtype], "seeds": seeds, "tau_x": tau_x}
             if dense:
-                return build_dense(plan, circuit, params, mode, samples=samples, own=own, **options)
+                options |= {"samples": samples, "own": own, "on": chips}
+                return build_dense(plan, circuit, params, mode, **options)
             options |= {"tau_w": tau_w, "scale": scale, "name": name}
+            options |= {"chips": chips, "noise": False}
             return build(network, circuit, params, mode, **options)
 
         if target == "standalone":
@@ -122,9 +137,12 @@ class BrianBackend:
             if dense:
                 by_products = MatrixProducts(self.parts, self.chips, samples, self._clock, name)
                 objects = objects + by_products.operations
+            if self.parts.on_chip:
+                objects = [*objects, self.parts.on_chip.operation(self._clock, name)]
             self._simulator = Runtime(
-                arrays, ForwardPass(arrays, circuit), objects, self._clock, name
+                arrays, ForwardPass(arrays, circuit), objects, self._clock, name, chips
             )
+        self._encode = Encoder(chips, network, mode == "supervised")
         self._arrays = arrays
         self.flow = Population(
             arrays, network, circuit, params, self._simulator, dt=dt, seeds=seeds
@@ -169,7 +187,7 @@ class BrianBackend:
                     f"backend brian: clamps[{k}]: an input is no dynamic state here and cannot be "
                     f"let go; build with mode='generative' for a top layer that is free"
                 )
-        for k, clamp in enumerate(clamps):
+        for k, clamp in enumerate(self._encode(clamps)):
             held = self.parts.plan.groups[k].layer.clamped
             if self._arrays.has(k, "target"):  # sacramento: a target pulls, it does not clamp
                 self._pull(k, clamp)

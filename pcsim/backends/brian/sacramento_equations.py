@@ -45,7 +45,7 @@ def sacramento_layer(circuit: Circuit, layer: Layer, *, output: bool) -> list[st
 
 def sacramento_synapses(circuit: Circuit, *, feedback: bool) -> list[str]:
     """Return the equations of four kinds of synapses, or of the basal kind alone."""
-    lines = [plastic(circuit, "w", "err_rate_post*r_pre")]
+    lines = plastic(circuit, "w", "err_rate_post*r_pre")
     sums = ["basal_post = w*r_pre : 1 (summed)"]
     if feedback:
         lines += [

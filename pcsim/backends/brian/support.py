@@ -5,8 +5,10 @@ from __future__ import annotations
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import UnsupportedError
+from pcsim.kernels.on_chip import require_sites
 from pcsim.maps import Dense, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network, Node
+from pcsim.substrate import Chips
 
 DENDRITES = ("dendritic", "sacramento")
 CARRY = "error units, dendrites and delayed errors carry x − μ, {}"
@@ -32,6 +34,24 @@ def refuse(network: Network, circuit: Circuit, mode: Mode) -> None:
         raise no("mode 'associative'", "a dendritic layer cannot be clamped in part")
     if circuit.kind == "sacramento":
         _refuse_sacramento(network, mode)
+
+
+def refuse_hardware(network: Network, circuit: Circuit, mode: Mode, chips: Chips) -> None:
+    """Refuse effects, or combinations with them, that have no equations here."""
+    if circuit.kind in DENDRITES:
+        raise no(
+            f"hardware {chips.substrate.effects[0].name!r} with circuit.kind {circuit.kind!r}",
+            "effects are written for 'algebraic' and 'error_units'; use backend 'continuous'",
+        )
+    require_sites(chips, circuit, len(chips))
+    top_heard = network.holds(mode)[-1] == "free"
+    learns = circuit.transport == "kolen_pollack"
+    if learns and not top_heard and (writes := chips.substrate.at("write")):
+        raise no(
+            f"hardware {writes[0].name!r} with circuit.transport 'kolen_pollack'",
+            "nothing needs the feedback onto a clamped input, so that it has no devices here whose "
+            "writes could be followed; use backend 'continuous'",
+        )
 
 
 def _refuse_shape(k: int, node: Node, top: int) -> None:

@@ -7,7 +7,7 @@ array_power  The mean square of all weights onto a layer (feedback by sign), fro
 
 from __future__ import annotations
 
-from pcsim.backends.brian.error_equations import error_at_drive, error_seen
+from pcsim.backends.brian.error_equations import error_at_drive, error_unread
 from pcsim.backends.brian.expressions import lines_to_text
 from pcsim.backends.brian.layer import Layer
 from pcsim.circuit import Circuit
@@ -37,7 +37,7 @@ def delayed_errors(circuit: Circuit, layer: Layer) -> dict[str, tuple[str, str]]
     """Return, for every delay of a layer, what is delayed and what it is called then."""
     found = {}
     if circuit.delay_err and layer.predicted_by != "nothing" and layer.clamped != "always":
-        found["delay_err"] = ("err_now", error_seen(circuit))
+        found["delay_err"] = ("err_now", error_unread(circuit, layer))
     if circuit.delay_fb and layer.sends_feedback:
         found["delay_fb"] = (error_at_drive(circuit, layer), "err_fb")
     return found
