@@ -22,6 +22,9 @@ NAMES = (
     "complexity",
     "update_time",
     "cnn_classification",
+    "mlp_classification",
+    "hyperparameter_convergence",
+    "weight_transport",
 )
 """The studies that exist: modules `experiments.NAME`.
 
