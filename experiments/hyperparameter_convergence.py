@@ -110,9 +110,10 @@ def main(out: Path, scale: str) -> None:
         "alpha": np.array(setting.alphas),
         "epoch": np.arange(1, setting.epochs + 1),
     }
-    attrs = {"updates_per_batch": setting.T}
-    claims = report.judge(Result(variables, coords, attrs))
-    run.publish(variables, coords, claims, report.tables, {"": report.draw}, **attrs)
+    claims = report.judge(Result(variables, coords, {"updates_per_batch": setting.T}))
+    run.publish(
+        variables, coords, claims, report.tables, {"": report.draw}, updates_per_batch=setting.T
+    )
 
 
 def _name(trial: Trial, rule: str, decay: float, gamma: float) -> str:

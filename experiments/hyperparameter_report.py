@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -161,12 +163,12 @@ def draw(result: Result, path: Path) -> Path:
     size = (4.1 * len(gammas) + 0.8, 2.1 * len(rows) + 0.8)
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(len(rows), len(gammas), squeeze=False, sharex=True, sharey=True)
-    image = None
+    colours = ScalarMappable(Normalize(0, 100), "cividis")
     for line, (k, rule) in zip(panels, rows, strict=True):
         cells = cells_of(result, k, rule)
         there, late, percent = cells.converged, cells.learning, 100 * best(cells.curves)
         for g, axes in enumerate(line):
-            image = axes.imshow(percent[:, g], cmap="cividis", vmin=0, vmax=100, aspect="auto")
+            axes.imshow(percent[:, g], cmap=colours.cmap, norm=colours.norm, aspect="auto")
             _mark(axes, percent[:, g], there[:, g], late[:, g])
             axes.set_title(
                 f"{result['trial'][k]}, {rule}, γ = {gammas[g]:g}: {there[:, g].sum()} converged",
@@ -181,7 +183,7 @@ def draw(result: Result, path: Path) -> Path:
         line[0].set_yticks(
             range(len(result["weight_decay"])), [f"{d:g}" for d in result["weight_decay"]]
         )
-    figure.colorbar(image, ax=panels, label="best test accuracy, %", shrink=0.8)
+    figure.colorbar(colours, ax=panels, label="best test accuracy, %", shrink=0.8)
     figure.suptitle(
         "bold: converged (within 10 points of the best); ↑: still learning", fontsize=10
     )

@@ -105,7 +105,9 @@ def draw(result: Result, path: Path) -> Path:
     if panels[0][0].get_legend_handles_labels()[0]:  # the paper may not have this data set
         panels[0][0].legend(frameon=False, fontsize=8)
     panels[0][1].legend(frameon=False, fontsize=8)
-    figure.suptitle("784-64-64-10 by four rules, settings chosen on validation images")
+    figure.suptitle(
+        "Perceptrons with two hidden layers of 64, settings chosen on validation images"
+    )
     return plots.save(figure, path)
 
 

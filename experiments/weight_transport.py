@@ -13,6 +13,7 @@ whatever is learnt meanwhile; the measured factor is stored beside that.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ class Setting(Frozen):
     """Which feedback, on what, for how long."""
 
     data: str = "mnist"
-    network: NetworkConfig = NetworkConfig(sizes=(784, 64, 64, 10))
+    network: NetworkConfig = NetworkConfig(sizes=(784, 64, 64, 10), f="leaky_relu")
     ways: tuple[Way, ...] = ways(0.3)
     alphas: tuple[float, ...]
     """Weight rates tried; the best on the validation images is reported."""
@@ -81,15 +82,15 @@ class Setting(Frozen):
 
 SCALES = {
     "small": Setting(
-        alphas=(3e-4, 1e-3),
-        limit=7000,
+        alphas=(7e-4, 1.5e-3),
+        limit=9000,
         validation=1000,
         epochs=3,
         seeds=(0, 1, 2, 3, 4),
         records=60,
     ),
     "paper": Setting(
-        alphas=(1e-4, 3e-4, 1e-3), validation=5000, epochs=20, seeds=(0, 1, 2, 3, 4), records=200
+        alphas=(3e-4, 7e-4, 1.5e-3), validation=5000, epochs=20, seeds=(0, 1, 2, 3, 4), records=200
     ),
 }
 
@@ -160,8 +161,7 @@ def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     run = study.begin("weight_transport", SCALES, scale, out)
     setting = SCALES[scale]
-    names = {way.name: way.name.replace("–", "_").replace(", ", "_") for way in setting.ways}
-    measures = {names[way.name]: partial(train, setting, way) for way in setting.ways}
+    measures = {re.sub(r"\W+", "_", w.name): partial(train, setting, w) for w in setting.ways}
     found = list(run.collect(measures, processes=study.PROCESSES).values())
     variables = {
         name: Variable(

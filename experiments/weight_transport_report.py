@@ -23,6 +23,14 @@ ABOUT = {
 }
 MARGIN = 0.01
 """Accuracies closer than this are called comparable."""
+COLOURS = dict(
+    zip(
+        ("shared", "sign-symmetric", "random", "Kolen–Pollack", "no feedback"),
+        (plots.COLOURS[k] for k in (6, 2, 1, 0, 4)),
+        strict=True,
+    )
+)
+"""One colour for each kind of feedback; dashed with weight decay."""
 ALIGNED = 0.9
 """Cosine above which two arrays are called aligned."""
 
@@ -115,9 +123,10 @@ def draw(result: Result, path: Path) -> Path:
     maps = result["alignment"].shape[-1]
     figure = Figure(figsize=(3.6 * (maps + 1), 4.3), layout="constrained")
     left, *others = figure.subplots(1, maps + 1)
-    for k, way in enumerate(map(str, result["way"])):
+    for way in map(str, result["way"]):
         w, a = chosen(result, way)
-        style = {"color": plots.COLOURS[k % 7], "linestyle": plots.DASHES[k % 4]}
+        colour = COLOURS.get(way.removesuffix(", decay"), "0.5")
+        style = {"color": colour, "linestyle": "--" if result["decay"][w] else "-"}
         error = 100 * (1 - result["test_accuracy"][w, a])
         _band(left, result["accuracy_time"], error, style, way)
         for m, axes in enumerate(others):
