@@ -135,22 +135,23 @@ def _equal_updates(result: Result, trial: int, name: str) -> Claim:
 
 
 def tables(result: Result) -> list[Table]:
-    """Return the counts by rate, and the best cell of each rule."""
+    """Return the counts at each α, and the best accuracy, of each rule."""
     made = []
     each = len(result["weight_decay"]) * len(result["gamma"])
     for k, trial in enumerate(result["trial"]):
         table = Table(title=f"{trial}: converged (+ still learning) of {each} cells at each α")
-        for column in ("rule", *(f"{alpha:g}" for alpha in result["alpha"]), "all", "best, %"):
-            table.add_column(column, justify="right")
+        table.add_column("α")
+        columns = []
         for rule in map(str, result["rule"]):
+            table.add_column(rule, justify="right")
             cells = cells_of(result, k, rule)
-            there, late = cells.converged, cells.learning
-            shown = [
-                f"{a} (+{b})" if b else str(a)
-                for a, b in zip(there.sum((0, 1)), late.sum((0, 1)), strict=True)
-            ]
-            total = f"{there.sum()} of {there.size}"
-            table.add_row(rule, *shown, total, f"{100 * best(cells.curves).max():.2f}")
+            there, late = cells.converged.sum((0, 1)), cells.learning.sum((0, 1))
+            shown = [f"{a} (+{b})" if b else str(a) for a, b in zip(there, late, strict=True)]
+            top = 100 * best(cells.curves).max()
+            columns.append([*shown, f"{there.sum()} of {cells.converged.size}", f"{top:.2f}"])
+        heads = [*(f"{alpha:g}" for alpha in result["alpha"]), "all", "best accuracy, %"]
+        for row in zip(heads, *columns, strict=True):
+            table.add_row(*row)
         made.append(table)
     made[-1].caption = f"the paper, AlexNet on CIFAR-10: PC {PAPER['PC']}, iPC {PAPER['iPC']} of 96"
     return made
