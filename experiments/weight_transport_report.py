@@ -19,7 +19,7 @@ ABOUT = {
     "validation_accuracy": "fraction of held-out training images right at the end",
     "diverged": "whether a state passed the limit, or a weight was no number",
     "alignment": "cos of the angle between θ and B, maps from the output on",
-    "gap": "|θ − B| at the end / at the start, by map",
+    "gap": "|θ − B| at the end / at the start, by map; NaN for a shared array",
 }
 MARGIN = 0.01
 """Accuracies closer than this are called comparable."""
@@ -69,6 +69,7 @@ def judge(result: Result) -> list[Claim]:
     for way, other in (
         ("sign-symmetric", "shared"),
         ("random", "shared"),
+        ("Kolen–Pollack", "shared"),
         ("Kolen–Pollack, decay", "shared, decay"),
     ):
         gain = difference(result, way, other)
