@@ -22,7 +22,9 @@ import numpy as np
 from experiments import hyperparameter_report as report
 from experiments import study
 from experiments.training_cells import train
-from pcsim.config import Config, DataConfig, Grid, Learning, NetworkConfig, RunConfig, Schedule
+from pcsim.architectures.choice import NetworkConfig
+from pcsim.architectures.mlp import Mlp
+from pcsim.config import Config, DataConfig, Grid, Learning, RunConfig, Schedule
 from pcsim.frozen import Frozen
 from pcsim.store import Result, Variable
 
@@ -39,7 +41,7 @@ class Trial(Frozen):
 
 def perceptron(name: str, data: str) -> Trial:
     """Return the paper's fully connected network (two hidden layers of 64) on 28 × 28 images."""
-    network = NetworkConfig(sizes=(784, 64, 64, 10), f="leaky_relu")
+    network = Mlp(sizes=(784, 64, 64, 10), f="leaky_relu")
     return Trial(name=name, data=data, network=network)
 
 

@@ -25,13 +25,13 @@ import numpy.typing as npt
 from experiments import mlp_report as report
 from experiments import study
 from experiments.training_cells import train
+from pcsim.architectures.fields import EnergyConfig
+from pcsim.architectures.mlp import Mlp
 from pcsim.config import (
     Config,
     DataConfig,
-    EnergyConfig,
     Grid,
     Learning,
-    NetworkConfig,
     Rule,
     RunConfig,
     Schedule,
@@ -65,7 +65,7 @@ class Setting(Frozen):
     """Networks, grid and the two stages."""
 
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
-    network: NetworkConfig = NetworkConfig(
+    network: Mlp = Mlp(
         sizes=(784, 64, 64, 10), f="leaky_relu", output=EnergyConfig(kind="categorical")
     )
     alphas: tuple[float, ...]

@@ -24,9 +24,10 @@ from torch import Tensor
 
 from experiments import study
 from experiments import weight_transport_report as report
+from pcsim.architectures.mlp import Mlp
 from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit, Transport
-from pcsim.config import Config, DataConfig, Grid, Learning, NetworkConfig, RunConfig, Schedule
+from pcsim.config import Config, DataConfig, Grid, Learning, RunConfig, Schedule
 from pcsim.frozen import Frozen
 from pcsim.results import chip_result
 from pcsim.store import Result, Variable
@@ -64,7 +65,7 @@ class Setting(Frozen):
     """Which feedback, on what, for how long."""
 
     data: str = "mnist"
-    network: NetworkConfig = NetworkConfig(sizes=(784, 64, 64, 10), f="leaky_relu")
+    network: Mlp = Mlp(sizes=(784, 64, 64, 10), f="leaky_relu")
     ways: tuple[Way, ...] = ways(0.3)
     alphas: tuple[float, ...]
     """Weight rates tried; the best on the validation images is reported."""

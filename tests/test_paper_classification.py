@@ -11,11 +11,13 @@ from experiments import weight_transport as transport
 from experiments.claims import Verdict
 from experiments.seed_statistics import Interval, interval, judge_comparable, judge_greater
 from experiments.training_cells import train
-from pcsim.config import Grid, NetworkConfig
+from pcsim.architectures.cnn import Cnn
+from pcsim.architectures.mlp import Mlp
+from pcsim.config import Grid
 from pcsim.store import Result, Variable
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
-SMALL = NetworkConfig(sizes=(64, 12, 12, 10))
+SMALL = Mlp(sizes=(64, 12, 12, 10))
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +166,8 @@ def test_claims_about_the_grid(pc, ipc, verdicts):
 
 
 def test_the_grid_takes_any_network_and_every_cell():
-    trial = grid.Trial(name="deep", data="digits", network=NetworkConfig(sizes=(64, 8, 8, 8, 10)))
+    network = Cnn(kind="cnn", image=(1, 8, 8), channels=(4,), dense=(12,), classes=10)
+    trial = grid.Trial(name="CNN, digits", data="digits", network=network)
     setting = grid.Setting(trials=(trial,), alphas=(1e-5, 1e-2), batch=100, epochs=2, T=3)
     row = train(grid.config_of(setting, trial, "iPC", 1e-3, 0.5))
     assert row["test_accuracy"].shape == (2, 1, 2)

@@ -25,8 +25,8 @@ from experiments.associative_recall import RecallSetting
 from experiments.claims import Claim, Verdict
 from experiments.falling_curves import effort_to_reach, speed_up
 from pcsim import store
+from pcsim.architectures.mlp import Mlp
 from pcsim.cli import experiment, main
-from pcsim.config import NetworkConfig
 from pcsim.errors import InterruptedRunError
 from pcsim.store import Result, Variable
 
@@ -158,7 +158,7 @@ TINY = {
     ),
     "mlp_classification": mlp_classification.Setting(
         data=("digits",),
-        network=NetworkConfig(sizes=(64, 6, 10)),
+        network=Mlp(sizes=(64, 6, 10)),
         alphas=(1e-3, 1e-2),
         weight_decays=(0.1,),
         gammas=(0.5,),
@@ -169,7 +169,7 @@ TINY = {
     "hyperparameter_convergence": hyperparameter_convergence.Setting(
         trials=(
             hyperparameter_convergence.Trial(
-                name="tiny", data="digits", network=NetworkConfig(sizes=(64, 6, 10))
+                name="tiny", data="digits", network=Mlp(sizes=(64, 6, 10))
             ),
         ),
         alphas=(1e-3, 1e-2),
@@ -181,7 +181,7 @@ TINY = {
     ),
     "weight_transport": weight_transport.Setting(
         data="digits",
-        network=NetworkConfig(sizes=(64, 6, 6, 10)),
+        network=Mlp(sizes=(64, 6, 6, 10)),
         alphas=(1e-3,),
         T=3,
         limit=300,
