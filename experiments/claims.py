@@ -57,9 +57,9 @@ def stored(result: Result) -> list[Claim]:
     ]
 
 
-def table(claims: Sequence[Claim]) -> Table:
+def table(claims: Sequence[Claim], title: str = "the paper's claims") -> Table:
     """Return the claims for the terminal."""
-    made = Table(title="the paper's claims", show_lines=True)
+    made = Table(title=title, show_lines=True)
     made.add_column("claim", ratio=2)
     made.add_column("here")
     made.add_column("evidence", ratio=3)

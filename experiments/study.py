@@ -71,6 +71,7 @@ class Study:
         found: Sequence[Claim],
         tables: Callable[[Result], Sequence[Table]],
         figures: Mapping[str, Draw],
+        claims_title: str = "the paper's claims",
         **more: Attr,
     ) -> Result:
         """Store the result with its claims, then print and draw it from there.
@@ -89,7 +90,7 @@ class Study:
         cells.forget(self.cells_folder)
         for table in tables(result):
             self.console.print(table)
-        self.console.print(claims.table(claims.stored(result)))
+        self.console.print(claims.table(claims.stored(result), claims_title))
         self.console.print(f"result: {self.path}", soft_wrap=True)
         for end, draw in figures.items():
             path = self.path.with_name(f"{self.path.stem}{end}.png")

@@ -15,13 +15,17 @@ from experiments import (
     complexity,
     fullbatch_efficiency,
     generative_efficiency,
+    hyperparameter_convergence,
+    mlp_classification,
     study,
     update_time,
+    weight_transport,
 )
 from experiments.associative_recall import RecallSetting
 from experiments.claims import Claim, Verdict
 from experiments.falling_curves import effort_to_reach, speed_up
 from pcsim import store
+from pcsim.architectures.mlp import Mlp
 from pcsim.cli import experiment, main
 from pcsim.errors import InterruptedRunError
 from pcsim.store import Result, Variable
@@ -152,6 +156,40 @@ TINY = {
     ),
     "update_time": update_time.Setting(
         hidden_layers=(1, 2), widths=(4, 8), seconds=0.01, rounds=2, threads=(1,)
+    ),
+    "mlp_classification": mlp_classification.Setting(
+        data=("digits",),
+        network=Mlp(sizes=(64, 6, 10)),
+        alphas=(1e-3, 1e-2),
+        weight_decays=(0.1,),
+        gammas=(0.5,),
+        T=3,
+        search=mlp_classification.Stage(limit=400, validation=100, epochs=1, seeds=(0,)),
+        report=mlp_classification.Stage(limit=400, validation=100, epochs=2, seeds=(0, 1)),
+    ),
+    "hyperparameter_convergence": hyperparameter_convergence.Setting(
+        trials=(
+            hyperparameter_convergence.Trial(
+                name="tiny", data="digits", network=Mlp(sizes=(64, 6, 10))
+            ),
+        ),
+        alphas=(1e-3, 1e-2),
+        weight_decays=(0.1,),
+        gammas=(0.1, 0.5),
+        T=2,
+        limit=400,
+        epochs=2,
+    ),
+    "weight_transport": weight_transport.Setting(
+        data="digits",
+        network=Mlp(sizes=(64, 6, 6, 10)),
+        alphas=(1e-3,),
+        T=3,
+        limit=300,
+        validation=100,
+        epochs=1,
+        seeds=(0, 1),
+        records=5,
     ),
 }
 

@@ -24,6 +24,9 @@ NAMES = (
     "cnn_classification",
     "masked_lm",
     "conditional_lm",
+    "mlp_classification",
+    "hyperparameter_convergence",
+    "weight_transport",
 )
 """The studies that exist: modules `experiments.NAME`.
 
