@@ -62,7 +62,7 @@ def main(out: Path, scale: str) -> None:
     variables, coords = image_training.gathered(
         cells, {"data": setting.data}, rules, setting.budget
     )
-    origin = {name: image_training.data_origin(cells, name) for name in setting.data}
+    origin = {name: image_training.origin(cells, name) for name in setting.data}
     begun.publish(
         variables,
         coords,

@@ -66,9 +66,9 @@ class Point(NamedTuple):
     gamma: float
 
 
-def point_for(rule: str, alpha: float, weight_decay: float, gamma: float, budget: Budget) -> Point:
+def measured_point(rule: str, point: Point, budget: Budget) -> Point:
     """Return the point that is measured: BP has no γ, and is trained once for all of them."""
-    return Point(alpha, weight_decay, budget.gammas[0] if rule == "BP" else gamma)
+    return point._replace(gamma=budget.gammas[0]) if rule == "BP" else point
 
 
 def cell_name(lead: object, rule: str, point: Point) -> str:
@@ -162,10 +162,9 @@ def cells(
 ) -> dict[str, Callable[[], Result]]:
     """Return how to measure every cell, slow rules first; `measure` takes lead, rule and point."""
     made: dict[str, Callable[[], Result]] = {}
-    grid = list(product(budget.alphas, budget.weight_decays, budget.gammas))
+    grid = [Point(*p) for p in product(budget.alphas, budget.weight_decays, budget.gammas)]
     for rule, lead in product(sorted(rules, key=SLOWEST_FIRST.index), leads):
-        for values in grid:
-            point = point_for(rule, *values, budget)
+        for point in (measured_point(rule, p, budget) for p in grid):
             made[cell_name(lead, rule, point)] = partial(measure, lead, rule, point)
     return made
 
@@ -190,7 +189,7 @@ def gathered(
     }
     shape = tuple(len(axis) for axis in axes.values())
     in_order = [
-        found[cell_name(lead, rule, point_for(rule, *point, budget))]
+        found[cell_name(lead, rule, measured_point(rule, Point(*point), budget))]
         for lead, rule, *point in product(*axes.values())
     ]
     first = in_order[0]
@@ -206,7 +205,15 @@ def gathered(
     return variables, coords | dict(first.coords)
 
 
-def data_origin(found: Mapping[str, Result], lead: object) -> str:
+def origin(found: Mapping[str, Result], lead: object) -> str:
     """Return which files the cells with this lead have read."""
-    one = next(cell for name, cell in found.items() if name.startswith(f"{lead}_"))
-    return str(one.attrs["data_origin"])
+    return str(_first(found, lead).attrs["data_origin"])
+
+
+def train_samples(found: Mapping[str, Result], lead: object) -> int:
+    """Return how many samples the cells with this lead were trained on."""
+    return int(_first(found, lead).attrs["train_samples"])
+
+
+def _first(found: Mapping[str, Result], lead: object) -> Result:
+    return next(cell for name, cell in found.items() if name.startswith(f"{lead}_"))
