@@ -8,13 +8,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from experiments.claims import Verdict
+from experiments.claims import Verdict, judged
+from pcsim.compare.interval import paired_gap
 from pcsim.store import Result
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 GRID = slice(2, 5)
 """Positions of the axes of the grid."""
+CONFIDENCE = 0.95
+LEARNT = 0.25
+"""Accuracy from which a network has learnt something about ten classes; guessing has 0.1."""
 
 
 def flat_grid(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -46,14 +50,20 @@ def chosen_accuracy(result: Result) -> Floats:
 
 
 def compare(first: Floats, second: Floats) -> Verdict:
-    """Return whether the first is larger, seed by seed: by two standard errors or not decided."""
-    gap = first - second
-    if len(gap) < 2 or not np.isfinite(gap).all():
+    """Return whether the first is larger, seed by seed.
+
+    It is decided if the 95 % interval of the mean difference (Student's t, which is wide for two
+    or three seeds) leaves zero out.
+    """
+    gap = paired_gap(first - second, CONFIDENCE)
+    if not np.isfinite([gap.low, gap.high]).all() or gap.low <= 0 <= gap.high:
         return Verdict.OPEN
-    error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
-    if abs(float(gap.mean())) <= 2 * error:
-        return Verdict.OPEN
-    return Verdict.HOLDS if gap.mean() > 0 else Verdict.FAILS
+    return judged(gap.low > 0)
+
+
+def has_learnt(*accuracies: Floats) -> bool:
+    """Return whether all mean accuracies are far above chance, so that a comparison says much."""
+    return all(float(np.mean(accuracy)) > LEARNT for accuracy in accuracies)
 
 
 def percent(values: Floats) -> str:

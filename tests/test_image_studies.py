@@ -198,6 +198,11 @@ def test_converged_points_and_where_others_failed():
     assert found[text] is Verdict.HOLDS
     assert found["none: BP classifies better than iPC"] is Verdict.HOLDS
     assert found["augmentation improves PC"] is Verdict.HOLDS
+    more = "none: iPC converges at more points of the grid than PC"
+    assert found[more] is Verdict.HOLDS
+    guessing = result_of("augmentation", alexnet.AUGMENTATIONS, rules, test / 6, coords=rates)
+    found = verdicts(alexnet_report.judge(guessing))
+    assert (found[text], found[more]) == (Verdict.OPEN, Verdict.OPEN)
     test[0, 2, 1] = 0.2  # now iPC fails at 5e-4 too
     assert verdicts(alexnet_report.judge(made))[text] is Verdict.FAILS
     made = result_of(
@@ -254,3 +259,5 @@ def test_claims_about_calibration(bp, ipc, expected):
     )
     found = [claim.verdict for claim in robustness_report.judge(made)]
     assert found[:3] == expected
+    made["corrupted_accuracy"][:] = 0.1  # control: networks that guess decide nothing
+    assert {claim.verdict for claim in robustness_report.judge(made)} == {Verdict.OPEN}
