@@ -18,6 +18,7 @@ from experiments import image_training, study
 from experiments.image_training import PAPER_GRID, RULES, Budget, Point
 from pcsim.frozen import Frozen
 from pcsim.store import Result
+from pcsim.vision import library
 
 AUGMENTATIONS = ("none", "augmented")
 
@@ -75,6 +76,7 @@ def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Res
 
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
+    library.part("geometry.transform", "alexnet")  # before hours of training, not after
     begun = study.begin("alexnet", SCALES, scale, out)
     setting, rules = SCALES[scale], list(RULES)
     measures = image_training.cells(AUGMENTATIONS, rules, setting.budget, partial(measure, setting))

@@ -26,6 +26,7 @@ from pcsim.frozen import Frozen
 from pcsim.kernels.parameters import Parameters
 from pcsim.store import Result, Variable
 from pcsim.training import Training
+from pcsim.vision import library
 from pcsim.vision.corruption import CORRUPTIONS, MAX_LEVEL, corrupt
 
 RULES = ("BP", "iPC")
@@ -121,6 +122,7 @@ def calibration(scores: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.n
 
 def main(out: Path, scale: str) -> None:
     """Train, test, print, store, draw."""
+    library.part("geometry.transform", "robustness")  # before hours of training, not after
     begun = study.begin("robustness", SCALES, scale, out)
     setting = SCALES[scale]
     measures = image_training.cells(

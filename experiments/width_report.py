@@ -108,7 +108,7 @@ def draw(result: Result, path: Path) -> Path:
     ours.set(
         title=f"here, {result.attrs['train_samples']} training samples", ylabel="test accuracy (%)"
     )
-    theirs.set(title="the paper, 50 000 training samples", ylabel="test accuracy (%)")
+    theirs.set(title="the paper, full CIFAR-10", ylabel="test accuracy (%)")
     for axes in (ours, theirs):
         axes.set_xlabel("width C: channels 8C, 16C, 8C, dense 128C")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -22,6 +22,7 @@ TINY = cnn_classification.Setting(
 def test_whole_study(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(cnn_classification.SCALES, "small", TINY)
     monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setenv("COLUMNS", "160")
     cnn_classification.main(tmp_path, "small")
     result = store.load(tmp_path / "cnn_classification_small.h5")
     assert result["test_accuracy"].shape == (1, 3, 2, 1, 1, 2, 2)

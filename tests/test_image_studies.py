@@ -1,5 +1,6 @@
 """The studies alexnet, width and robustness at a size of seconds, on digits in colours."""
 
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -22,7 +23,7 @@ from experiments.claims import Verdict
 from experiments.image_training import Budget, Point
 from pcsim import datasets, store
 from pcsim.architectures.cnn import Cnn
-from pcsim.errors import InterruptedRunError
+from pcsim.errors import InterruptedRunError, UnsupportedError
 from pcsim.store import Result, Variable
 from pcsim.vision.corruption import CORRUPTIONS, corrupt
 
@@ -75,6 +76,18 @@ def test_whole_study_in_two_goes(name, tmp_path, monkeypatch, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for claim in claims.stored(result):
         assert claim.verdict.value in printed
+
+
+@pytest.mark.parametrize("name", ["alexnet", "robustness"])
+def test_a_missing_kornia_is_found_before_anything_is_trained(name, tmp_path, monkeypatch):
+    def train(config):
+        raise AssertionError("trained without kornia")
+
+    monkeypatch.setattr(image_training, "trained", train)
+    for module in ("kornia", "kornia.geometry.transform"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UnsupportedError, match=f"{name} needs kornia, which is not installed"):
+        import_module(f"experiments.{name}").main(tmp_path, "small")
 
 
 def test_scales():
