@@ -12,7 +12,7 @@ from matplotlib.ticker import LogFormatter
 from rich.table import Table
 
 from experiments.claims import Claim, Verdict, judged
-from experiments.cnn_report import compare
+from experiments.held_out_choice import compare
 from experiments.language_setting import Setting
 from experiments.rule_styles import STYLES
 from pcsim import plots

@@ -93,6 +93,8 @@ class DataConfig(Frozen):
     """Hold out this many training samples (the last ones) to choose the best epoch."""
     centre: bool = False
     """Shift and scale inputs by the training set's overall mean and standard deviation."""
+    augment: bool = False
+    """Mirror and shift training pictures at random, anew in each epoch (needs kornia)."""
     unverified: bool = False
     """Accept local files whose checksum is not the published one; the result says so."""
 
@@ -170,6 +172,10 @@ class Config(Frozen):
             raise ValueError(
                 f"data.mode {self.data.mode!r} is inference, not training: use it from Python "
                 f"(Discrete or Continuous with mode={self.data.mode!r})"
+            )
+        if self.data.augment and (self.data.mode != "supervised" or self.learning.batch == 0):
+            raise ValueError(
+                "data.augment needs data.mode = 'supervised' and mini-batches (learning.batch > 0)"
             )
         if self.learning.patience and not self.data.validation:
             raise ValueError("learning.patience needs data.validation > 0 samples to judge by")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -17,6 +18,7 @@ from pcsim.maps import Embedding
 from pcsim.network import Network
 from pcsim.readout import Readout
 from pcsim.replicas import Replicas
+from pcsim.vision import augmentation
 
 Clamps = list[Tensor | None]
 
@@ -40,6 +42,13 @@ class Task:
     test: Split
     classes: int
     origin: Mapping[str, str]
+    shape: tuple[int, ...]
+    """Shape of one sample; pictures have (channels, height, width)."""
+    mean: float = 0.0
+    sd: float = 1.0
+    """Inputs are (data − mean)/sd."""
+    augment: bool = False
+    """Mirror and shift training samples, anew in each epoch."""
 
     @classmethod
     def load(cls, config: Config, network: Network) -> Task:
@@ -58,9 +67,12 @@ class Task:
             return Split(flat, torch.as_tensor(y, device=device))
 
         train, test = split(data.x_train, data.y_train), split(data.x_test, data.y_test)
+        mean, sd = 0.0, 1.0
         if config.data.centre:
-            mean, sd = train.x.mean(), train.x.std()
-            train, test = Split((train.x - mean) / sd, train.y), Split((test.x - mean) / sd, test.y)
+            centre, spread = train.x.mean(), train.x.std()
+            mean, sd = float(centre), float(spread)
+            train = Split((train.x - centre) / spread, train.y)
+            test = Split((test.x - centre) / spread, test.y)
         limit, held = config.data.limit or len(train.x), config.data.validation
         if limit > len(train.x) or held >= limit:
             raise ConfigError(
@@ -82,6 +94,10 @@ class Task:
             test,
             data.classes,
             data.origin,
+            data.shape,
+            mean,
+            sd,
+            config.data.augment,
         )
         task.check(data.shape)
         return task
@@ -107,13 +123,17 @@ class Task:
                 f"network.sizes: the data has {features} values, but the datum has {datum} units"
             )
 
-    def clamps(self, index: Tensor) -> Clamps:
-        """Return what is clamped at each node for samples `index` (replica or 1, sample)."""
+    def clamps(self, index: Tensor, x: Tensor | None = None) -> Clamps:
+        """Return what is clamped at each node for samples `index` (replica or 1, sample).
+
+        `x` (replica or 1, sample, unit) takes the place of the samples' own values.
+        """
         nodes: Clamps = [None] * len(self.network.nodes)
+        values = self.train.x[index] if x is None else x
         if self.mode in ("generative", "associative"):
-            nodes[0] = self.train.x[index]
+            nodes[0] = values
         else:
-            nodes[-1] = self.train.x[index]
+            nodes[-1] = values
         if self.mode == "supervised":
             one_hot = torch.nn.functional.one_hot(self.train.y[index], self.classes)
             nodes[0] = one_hot.to(self.train.x.dtype)
@@ -131,13 +151,32 @@ class Task:
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:
         """Go through one epoch; the order belongs to (seed, epoch), whoever else trains along."""
         samples = len(self.train.x)
-        if size == 0 or size == samples:
+        if size == 0 or (size == samples and not self.augment):
             yield self.clamps(torch.arange(samples)[None])
             return
-        orders = [generator(s, ORDER_KEY, epoch).permutation(samples) for s in replicas.seeds]
-        order = torch.as_tensor(np.stack(orders))
-        if len(order) > 1:
-            order = order[list(replicas.seed_of)]
-        order = order.to(self.train.x.device)
+        orders = np.stack(
+            [generator(s, ORDER_KEY, epoch).permutation(samples) for s in replicas.seeds]
+        )
+        # Replicas of one seed see the same samples, augmented alike; one seed serves all replicas.
+        of_seed = list(replicas.seed_of) if len(orders) > 1 else [0]
+        order = torch.as_tensor(orders).to(self.train.x.device)[of_seed]
+        augmented = self._augmented(replicas.seeds, epoch, orders) if self.augment else None
         for start in range(0, samples - size + 1, size):
-            yield self.clamps(order[:, start : start + size])
+            part = slice(start, start + size)
+            x = augmented(part)[of_seed] if augmented else None
+            yield self.clamps(order[:, part], x)
+
+    def _augmented(
+        self, seeds: Sequence[int], epoch: int, orders: npt.NDArray[np.int64]
+    ) -> Callable[[slice], Tensor]:
+        """Return what gives a part of the epoch (seed, sample, unit), mirrored and shifted."""
+        draws = [augmentation.draw(s, epoch, orders.shape[1], self.shape) for s in seeds]
+
+        def part_of_epoch(part: slice) -> Tensor:
+            rows = []
+            for order, drawn in zip(orders[:, part], draws, strict=True):
+                pictures = self.train.x[torch.as_tensor(order)].view(-1, *self.shape)
+                rows.append(augmentation.apply(pictures, drawn[order]).flatten(1))
+            return torch.stack(rows)
+
+        return part_of_epoch

@@ -3,44 +3,56 @@
 import numpy as np
 import pytest
 
-from experiments import cnn_classification, cnn_report, study
+from experiments import cnn_classification, cnn_report, held_out_choice, image_training, study
 from experiments.claims import Verdict
+from experiments.image_training import Budget
 from pcsim import store
 from pcsim.store import Result, Variable
 
 TINY = cnn_classification.Setting(
-    data=("digits",), limit=400, validation=100, epochs=2, alphas=(1e-4, 5e-3), seeds=(0, 1),
-    batch=50, T=4, channels=(4, 4), dense=8,
-)  # fmt: skip
+    data=("digits",),
+    budget=Budget(
+        limit=400, validation=100, epochs=2, alphas=(1e-4, 5e-3), seeds=(0, 1), batch=50, T=4
+    ),
+    channels=(4, 4),
+    dense=8,
+)
 
 
 def test_whole_study(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(cnn_classification.SCALES, "small", TINY)
     monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setenv("COLUMNS", "160")
     cnn_classification.main(tmp_path, "small")
     result = store.load(tmp_path / "cnn_classification_small.h5")
-    assert result["test_accuracy"].shape == (1, 3, 2, 2, 2)
+    assert result["test_accuracy"].shape == (1, 3, 2, 1, 1, 2, 2)
     assert (tmp_path / "cnn_classification_small.png").stat().st_size > 10_000
     assert "iPC classifies better" in capsys.readouterr().out
-    ipc = cnn_report.chosen(result)[0, 2]
+    ipc = held_out_choice.chosen_accuracy(result)[0, 2]
     assert ipc.min() > 0.15  # chance is 0.1, after a dozen batches
 
 
 def test_budgets_are_equal():
     """Rules differ in the rule alone."""
-    runs = [cnn_classification.settings_of("digits", r, TINY) for r in cnn_classification.RULES]
+    point = image_training.Point(1e-3, 0.0, 0.5)
+    runs = [
+        image_training.config_of("digits", {"kind": "cnn"}, rule, point, TINY.budget)
+        for rule in image_training.RULES
+    ]
     rest = [r.model_dump(exclude={"schedule"}) for r in runs]
     assert rest[0] == rest[1] == rest[2]
+    schedules = [r.schedule.model_dump(exclude={"rule"}) for r in runs]
+    assert schedules[0] == schedules[1] == schedules[2]
     assert [r.schedule.rule for r in runs] == ["bp", "pc", "ipc"]
 
 
 def synthetic(ipc, bp):
     """One data set, two learning rates, three epochs; the better rate and epoch are known."""
-    held, test = (np.full((1, 3, 2, len(ipc), 3), 0.1) for _ in range(2))
-    held[0, :, 1, :, 1] = 0.9
-    test[0, 0, 1, :, 1], test[0, 1, 1, :, 1], test[0, 2, 1, :, 1] = bp, 0.3, ipc
+    held, test = (np.full((1, 3, 2, 1, 1, len(ipc), 3), 0.1) for _ in range(2))
+    held[0, :, 1, ..., 1] = 0.9
+    test[0, 0, 1, ..., 1], test[0, 1, 1, ..., 1], test[0, 2, 1, ..., 1] = bp, 0.3, ipc
     test[0, :, 0] = 0.99  # a rate that validation does not choose
-    dims = ("data", "rule", "alpha", "seed", "epoch")
+    dims = ("data", "rule", "alpha", "weight_decay", "gamma", "seed", "epoch")
     coords = {"data": np.array(["digits"]), "rule": np.array(["BP", "PC", "iPC"])}
     variables = {"validation_accuracy": held, "test_accuracy": test}
     return Result({n: Variable(dims, v) for n, v in variables.items()}, coords)
@@ -57,5 +69,5 @@ def synthetic(ipc, bp):
 )
 def test_verdicts(ipc, bp, verdict):
     result = synthetic(ipc, bp)
-    np.testing.assert_allclose(cnn_report.chosen(result)[0, 2], ipc)
+    np.testing.assert_allclose(held_out_choice.chosen_accuracy(result)[0, 2], ipc)
     assert cnn_report.judge(result)[0].verdict == verdict

@@ -99,6 +99,14 @@ def test_dask_stays_where_sweeps_are_distributed():
         assert not knows(imports(tree), "distributed"), "dask is loaded only when asked for"
 
 
+def test_kornia_is_loaded_through_one_door_when_a_picture_is_changed():
+    """`pcsim.vision.library` loads it by name; nothing else imports it."""
+    assert not having("kornia")
+    assert "kornia" in (ROOT / "pcsim/vision/library.py").read_text(encoding="utf-8")
+    others = (path for path in inside("pcsim") if path.parent.name != "vision")
+    assert not any("kornia.enhance" in path.read_text(encoding="utf-8") for path in others)
+
+
 def test_no_pickle_and_no_torch_load():
     for module in ("pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"):
         assert not having(module), module

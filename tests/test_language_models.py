@@ -202,7 +202,8 @@ def test_verdicts():
     holds, fails, undecided = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
     paper = language_report.PAPER
     assert judged("conditional", "paper", **paper["conditional"]) == [holds, holds, holds]
-    assert judged("masked", "paper", **paper["masked"]) == [holds, holds, holds]
+    # iPC against BP: the paper's own ten seeds spread too far for a 95 % interval.
+    assert judged("masked", "paper", **paper["masked"]) == [holds, undecided, holds]
     reverse = {"BP": (90.0, 91.0, 92.0), "PC": (80.0, 81.0, 82.0), "iPC": (300.0, 301.0, 302.0)}
     assert judged("masked", "paper", **reverse) == [fails, fails, fails]
     assert judged("masked", "small", **reverse) == [fails, fails, undecided]

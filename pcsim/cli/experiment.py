@@ -27,6 +27,9 @@ NAMES = (
     "mlp_classification",
     "hyperparameter_convergence",
     "weight_transport",
+    "alexnet",
+    "width",
+    "robustness",
 )
 """The studies that exist: modules `experiments.NAME`.
 

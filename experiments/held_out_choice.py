@@ -1,0 +1,72 @@
+"""Choose by held-out samples, judge by test samples: what a table of accuracies may show.
+
+Arrays have the axes (lead, rule, alpha, weight_decay, gamma, seed, …) of `image_training.gathered`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.claims import Verdict, judged
+from pcsim.compare.interval import paired_gap
+from pcsim.store import Result
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+GRID = slice(2, 5)
+"""Positions of the axes of the grid."""
+CONFIDENCE = 0.95
+LEARNT = 0.25
+"""Accuracy from which a network has learnt something about ten classes; guessing has 0.1."""
+
+
+def flat_grid(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Join the three axes of the grid: (lead, rule, point, seed, …)."""
+    return values.reshape(*values.shape[:2], -1, *values.shape[5:])
+
+
+def best_point(result: Result) -> Ints:
+    """Return the point of the grid (lead, rule) with the best mean over seeds.
+
+    Each seed counts with the epoch at which most held-out samples were right.
+    """
+    held = flat_grid(np.nan_to_num(result["validation_accuracy"]))
+    return np.asarray(held.max(-1).mean(-1).argmax(-1), dtype=np.int64)
+
+
+def at_best_point(result: Result, name: str) -> Floats:
+    """Return a variable (lead, rule, seed, …) at the chosen point of the grid."""
+    values, point = flat_grid(result[name]), best_point(result)
+    index = point.reshape(*point.shape, *(1,) * (values.ndim - 2))
+    return np.asarray(np.take_along_axis(values, index, 2)[:, :, 0], dtype=np.float64)
+
+
+def chosen_accuracy(result: Result) -> Floats:
+    """Return the test accuracy (lead, rule, seed) at the chosen point, each seed's best epoch."""
+    epoch = np.nan_to_num(at_best_point(result, "validation_accuracy")).argmax(-1)
+    test = at_best_point(result, "test_accuracy")
+    return np.asarray(np.take_along_axis(test, epoch[..., None], -1)[..., 0])
+
+
+def compare(first: Floats, second: Floats) -> Verdict:
+    """Return whether the first is larger, seed by seed.
+
+    It is decided if the 95 % interval of the mean difference (Student's t, which is wide for two
+    or three seeds) leaves zero out.
+    """
+    gap = paired_gap(first - second, CONFIDENCE)
+    if not np.isfinite([gap.low, gap.high]).all() or gap.low <= 0 <= gap.high:
+        return Verdict.OPEN
+    return judged(gap.low > 0)
+
+
+def has_learnt(*accuracies: Floats) -> bool:
+    """Return whether all mean accuracies are far above chance, so that a comparison says much."""
+    return all(float(np.mean(accuracy)) > LEARNT for accuracy in accuracies)
+
+
+def percent(values: Floats) -> str:
+    """Return mean ± standard deviation over seeds in per cent."""
+    spread = 100 * values.std(ddof=1) if len(values) > 1 else float("nan")
+    return f"{100 * values.mean():.2f} ± {spread:.2f} %"
