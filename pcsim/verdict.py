@@ -5,8 +5,8 @@ From the energy per sample F(t) of each chip:
     start, floor   median of the first fiftieth and of the last tenth of the records
     descended      floor < 0.9 · start
     settled        the last two eighths of the record differ by less than 5 % (or by the noise)
-    ringing        the tail swings back and forth: its autocorrelation falls below −0.3 (where nothing
-                   is switched: in a stream, F swings from sample to sample)
+    ringing        the tail swings back and forth: its autocorrelation falls below −0.3
+                   (not in a stream, where F swings from sample to sample)
     rises          share of steps in which F grew, where F must not grow (full batch, ideal circuit)
 
 An automatic run is settled by its own criterion (`config.Convergence`) instead.

@@ -154,7 +154,7 @@ def test_full_disk_before_the_start_is_a_sentence(tmp_path, monkeypatch):
         ("run", {"seeds": [1, 3]}, "run.seeds = (3, 1), not (1, 3)"),
         ("sweep", {"axes": {"schedule.T": [2]}}, "sweep.axes"),
         ("sweep", {"fuse": 2}, "sweep.fuse = 32, not 2"),
-        ("sweep", {"leave_out": []}, "sweep.leave_out = ['parameters'], not []"),
+        ("sweep", {"leave_out": []}, "sweep.leave_out = ['parameters', 'predictions'], not []"),
     ],
 )
 def test_another_description_is_refused_by_name(tmp_path, section, change, words):
