@@ -1,5 +1,6 @@
 """pcsim: does always-on predictive coding learn on your chip?"""
 
+from pcsim.check import check
 from pcsim.compare import compare
 from pcsim.config import Config, Schedule
 from pcsim.energies import Categorical, Gaussian
@@ -14,6 +15,7 @@ __all__ = [
     "Gaussian",
     "Network",
     "Schedule",
+    "check",
     "compare",
     "report",
     "run",
