@@ -75,6 +75,8 @@ class ForwardPass:
         inter = torch.lerp(predicted, x, circuit.conductances.nudging)
         if arrays.stored(k, "inter"):
             arrays.write(k, "inter", inter)
+        if not (circuit.tau_apical or self.parts.on_chip):
+            return
         back = self._read.get((k, "w_fb"), self._read[k, "w"])
         sent = groups[k + 1].constants["gain_td"] * (x - circuit.inhibition * inter)
         target = self._through(f"feedback{k}", torch.bmm(sent, back), (sent, back.mT))
