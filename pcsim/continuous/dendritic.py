@@ -273,7 +273,7 @@ class DendriticFlow:
         predicted, target = self._inter_target(k)
         if circuit.tau_inter:
             force = target - self.i[k]
-            tau = self.tau_inter[k]
+            tau = self.tau_inter[k - 1]  # one interneuron per unit of the layer below
             forces.append(Force(f"inter{k}", self.i[k], force, tau))
             inter = self.i[k] + (circuit.look_inter / tau) * force
         else:

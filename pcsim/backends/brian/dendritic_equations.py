@@ -6,6 +6,7 @@ predict them are one group.
 
 from __future__ import annotations
 
+from pcsim.backends.brian.error_equations import row_sums
 from pcsim.backends.brian.expressions import (
     feedback_lines,
     feedback_weight,
@@ -19,6 +20,11 @@ from pcsim.backends.brian.layer import Layer
 from pcsim.circuit import Circuit
 
 
+def taught_by(layer: Layer) -> str:
+    """Return the dendritic error as the synapses see it."""
+    return "err_taught" if "error" in layer.sites else "err"
+
+
 def dendritic_layer(circuit: Circuit, layer: Layer) -> list[str]:
     """Return the equations of one layer."""
     seen = "v_apical_seen" if circuit.look_apical else "v_apical"
@@ -29,39 +35,76 @@ def dendritic_layer(circuit: Circuit, layer: Layer) -> list[str]:
         current = f"g_total*prior - (g_lk + g_B)*x + {apical}"
     else:  # flat prior: a soma without leak
         current = f"g_A*slope*{seen}"
-    lines = [soma(circuit, layer, current, over="(g_total*tau_x)")]
+    if "velocity" in layer.sites:
+        lines = [soma(circuit, layer, "speed", over="second"), f"force = ({current})/g_total : 1"]
+        lines.append("speed : 1  # dx/dt as hardware lets x move, per second")
+    else:
+        lines = [soma(circuit, layer, current, over="(g_total*tau_x)")]
     if layer.predicted_by == "above":
-        lines.append("err = x - a_B*v_basal : 1")
-        lines += ["v_basal = basal + b : 1"] if layer.bias else ["v_basal = basal : 1"]
-        lines += ["db/dt = err/(a_B*tau_w) : 1"] if layer.bias else []
-        lines.append("basal : 1  # a sum over the layer above")
+        lines += _basal(layer)
     elif layer.predicted_by == "prior":
         lines.append("err = x - prior : 1")
-    lines += _apical(circuit) if layer.f else []
+    lines += _apical(circuit, layer) if layer.f else []
     lines += _interneuron(circuit, layer) if layer.interneurons else []
     return [*lines, *rate_lines(layer), *size_lines(circuit, layer), *soma_parameters(layer)]
 
 
 def dendritic_synapses(circuit: Circuit, post: Layer, *, feedback: bool) -> list[str]:
     """Return the equations of the synapses onto a layer, and onto the interneurons beside it."""
-    lines = plastic(circuit, "w", "err_post*r_pre/a_B")
-    sums = ["basal_post = w*r_pre : 1 (summed)"]
+    written, read = "write" in post.sites, "weight" in post.sites
+    hebb = f"{taught_by(post)}_post*r_pre"
+    weight = "w_read" if read else "w"
+    lines = plastic(circuit, "w", f"{hebb}/a_B", written=written)
+    lines += ["w_read : 1  # w as hardware presents it"] if read else []
+    sums = [f"{basal_sum(post)}_post = {weight}*r_pre : 1 (summed)"]
+    sums += row_sums("line_{}_post", post.line_sums, "r_pre", weight, "column")
     if feedback:
-        lines += feedback_lines(circuit, "err_post*r_pre")
+        lines += feedback_lines(circuit, hebb, written=written)
         if circuit.inter_learned:
-            lines += plastic(circuit, "w_inter", "rate_inter*err_inter_post*r_pre")
-            sums += ["inter_in_post = w_inter*r_pre : 1 (summed)"]
-        seen = "inter_seen_post" if circuit.look_inter else "inter_post"
-        back = feedback_weight(circuit)
-        sums += [f"td_pre = {back}*(x_post - kappa*{seen}) : 1 (summed)"]
+            lines += plastic(circuit, "w_inter", INTER_HEBB, written=written)
+            lines += ["w_inter_read : 1"] if read else []
+            sums += [f"inter_in_post = w_inter{'_read' if read else ''}*r_pre : 1 (summed)"]
+        back = feedback_weight(circuit, post)
+        lines += ["w_fb_read : 1"] if back == "w_fb_read" else []
+        sent = f"(x_post - kappa*{'inter_seen' if circuit.look_inter else 'inter'}_post)"
+        sums += [f"td_pre = {back}*{sent} : 1 (summed)"]
+        sums += row_sums("back_{}_pre", post.back_sums, sent, back, "row")
     return lines + sums
 
 
-def _apical(circuit: Circuit) -> list[str]:
-    lines = ["td : 1  # top-down minus inhibition, a sum over the layer below"]
+INTER_HEBB = "rate_inter*err_inter_post*r_pre"
+
+
+def basal_sum(layer: Layer) -> str:
+    """Return the variable into which the synapses from above are summed."""
+    return "basal_line" if "product" in layer.sites else "basal"
+
+
+def _basal(layer: Layer) -> list[str]:
+    line, taught = basal_sum(layer), taught_by(layer)
+    lines = ["err = x - a_B*v_basal : 1"]
+    if line == "basal":
+        lines.append(f"v_basal = {'basal + b' if layer.bias else 'basal'} : 1")
+    else:
+        lines.append("v_basal : 1  # with b, as hardware delivers it")
+        lines += [f"line_{name} : 1" for name in layer.line_sums]
+    lines += ["err_taught : 1  # err, as hardware shows it to synapses"] if taught != "err" else []
+    lines += [f"db/dt = {taught}/(a_B*tau_w) : 1"] if layer.bias else []
+    return [*lines, f"{line} : 1  # a sum over the layer above"]
+
+
+def _apical(circuit: Circuit, layer: Layer) -> list[str]:
+    lines, target = (
+        ["td : 1  # top-down minus inhibition, a sum over the layer below"],
+        "gain_td*td",
+    )
+    if "feedback" in layer.sites:
+        target = "apical_in"
+        lines.append("apical_in : 1  # gain_td*td, as hardware delivers it")
+        lines += [f"back_{name} : 1" for name in layer.back_sums]
     if not circuit.tau_apical:
-        return ["v_apical = gain_td*td : 1", *lines]
-    force = "(gain_td*td - v_apical)/tau_apical"
+        return [f"v_apical = {target} : 1", *lines]
+    force = f"({target} - v_apical)/tau_apical"
     if circuit.look_apical:
         lines.append(f"v_apical_seen = v_apical + look_apical*{force} : 1")
     return [f"dv_apical/dt = {force} : 1", *lines]
@@ -73,7 +116,11 @@ def _interneuron(circuit: Circuit, layer: Layer) -> list[str]:
     nudged = circuit.conductances.nudging > 0
     rest = "(1 - nudging)*v_inter + nudging*x" if nudged else "v_inter"
     bias = " + b_inter" if layer.bias else ""
-    lines = [f"v_inter = {f'a_D*(inter_in{bias})' if learned else 'a_B*v_basal'} : 1"]
+    # Interneurons that read W share its array, but not what hardware does to the basal line.
+    basal = (
+        "v_basal" if basal_sum(layer) == "basal" else f"(basal_line{' + b' if layer.bias else ''})"
+    )
+    lines = [f"v_inter = {f'a_D*(inter_in{bias})' if learned else f'a_B*{basal}'} : 1"]
     seen = "inter"
     if not circuit.tau_inter:
         lines.append(f"inter = {rest} : 1")

@@ -153,7 +153,6 @@ def _error(circuit: Circuit, layer: Layer) -> list[str]:
     if circuit.kind == "error_units":
         force = f"{_difference(layer)} - {'var*' if layer.precision else ''}err"
         lines.append(f"derr/dt = ({force})/tau_err : 1")
-        lines += ["tau_err : second (constant)"] if layer.own_tau_err else []
         ahead = f" + look_err*({force})/tau_err" if circuit.look_err else ""
         lines += [f"{now} = err{ahead} : 1"] if now != "err" else []
     else:

@@ -14,6 +14,9 @@ from pcsim.backends.brian.initial_weights import basal_gain
 from pcsim.circuit import Circuit
 from pcsim.kernels.nonlinearity import NONLINEARITIES
 
+STORED = {"w": "", "w_inter": "inter", "w_fb": "feedback"}
+"""Arrays of a map, and what hardware calls them."""
+
 
 class ForwardPass:
     """Sets the states of a population from its inputs and weights."""
@@ -24,9 +27,13 @@ class ForwardPass:
     def __call__(self) -> None:
         """Set all states."""
         arrays, groups = self.arrays, self.parts.plan.groups
-        self._read_feedback()
+        self._rates: dict[int, Tensor] = {}
+        self._read = self._read_arrays()
         for k in reversed(range(len(self.parts.maps))):
-            drive = basal_gain(self.circuit, k) * self._drive(k, "w", "b")
+            self._rate(k + 1)
+            if self.circuit.kind == "dendritic" and self._held(k):
+                continue  # the basal line of a clamped soma is not looked at here
+            drive = basal_gain(self.circuit, k) * self._delivered(k)
             value = NONLINEARITIES[groups[k].layer.g].apply(drive, torch.empty_like(drive))
             if arrays.has(k, "free"):
                 value = torch.where(arrays.read(k, "free") > 0, value, arrays.read(k, "x"))
@@ -39,10 +46,28 @@ class ForwardPass:
             if group.layer.interneurons:
                 self._rest(k)
 
+    def _read_arrays(self) -> dict[tuple[int, str], Tensor]:
+        """Return the weights of all arrays as they are presented, each read once."""
+        found = {}
+        for k, link in enumerate(self.parts.maps):
+            for name, array in STORED.items():
+                if name in link.variables:
+                    stored = self.arrays.weights(k, name)
+                    found[k, name] = self._through(f"weight{k}{array}", stored)
+            if self.circuit.transport == "sign" and self.parts.plan.groups[k].layer.sends_feedback:
+                w = self.arrays.weights(k, "w")
+                signs = w.sign() * w.square().mean((1, 2), keepdim=True).sqrt()
+                found[k, "w_fb"] = self._through(f"weight{k}feedback", signs)
+        return found
+
+    def _held(self, k: int) -> bool:
+        """Return whether all units of layer k are clamped."""
+        return self.arrays.has(k, "free") and not bool((self.arrays.read(k, "free") > 0).any())
+
     def _rest(self, k: int) -> None:
         """Set lagged interneurons of layer k, and the apical dendrites they reach, to rest."""
         circuit, arrays, groups = self.circuit, self.arrays, self.parts.plan.groups
-        if "w_inter" in self.parts.maps[k].variables:
+        if (k, "w_inter") in self._read:
             predicted = groups[k].constants["a_D"] * self._drive(k, "w_inter", "b_inter")
         else:
             predicted = basal_gain(circuit, k) * self._drive(k, "w", "b")
@@ -50,40 +75,38 @@ class ForwardPass:
         inter = torch.lerp(predicted, x, circuit.conductances.nudging)
         if arrays.stored(k, "inter"):
             arrays.write(k, "inter", inter)
+        if not (circuit.tau_apical or self.parts.on_chip):
+            return
+        back = self._read.get((k, "w_fb"), self._read[k, "w"])
+        sent = groups[k + 1].constants["gain_td"] * (x - circuit.inhibition * inter)
+        target = self._through(f"feedback{k}", torch.bmm(sent, back), (sent, back.mT))
         if circuit.tau_apical:
-            separate = "w_fb" in self.parts.maps[k].variables
-            back = arrays.weights(k, "w_fb" if separate else "w")
-            if circuit.transport == "sign":
-                back = back.sign() * back.square().mean((1, 2), keepdim=True).sqrt()
-            gain = groups[k + 1].constants["gain_td"]
-            target = gain * torch.bmm(x - circuit.inhibition * inter, back)
             arrays.write(k + 1, "v_apical", target)
 
+    def _rate(self, k: int) -> Tensor:
+        """Return the rates of layer k as they are sent, once per pass."""
+        if k not in self._rates:
+            f = self.parts.plan.groups[k].layer.f
+            assert f is not None
+            seen = self._through(f"membrane{k}", self.arrays.read(k, "x"))
+            rate = NONLINEARITIES[f].apply(seen, torch.empty_like(seen))
+            self._rates[k] = self._through(f"rate{k}", rate)
+        return self._rates[k]
+
     def _drive(self, k: int, weight: str, bias: str) -> Tensor:
-        """Return W f(x) + b onto layer k, from the present state, as the chips deliver it."""
-        above, f = self.arrays.read(k + 1, "x"), self.parts.plan.groups[k + 1].layer.f
-        assert f is not None
-        through = self.parts.on_chip or ideal
-        seen = through(f"membrane{k + 1}", above)
-        rate = NONLINEARITIES[f].apply(seen, torch.empty_like(seen))
-        rate = through(f"rate{k + 1}", rate)
-        weights = through(f"weight{k}", self.arrays.weights(k, weight))
-        drive = torch.bmm(rate, weights.mT)
-        if self.parts.plan.groups[k].layer.bias:
-            drive = drive + self.arrays.read(k, bias)
-        return through(f"product{k}", drive, (rate, weights))
+        """Return W f(x) + b onto layer k, from the present state."""
+        drive = torch.bmm(self._rate(k + 1), self._read[k, weight].mT)
+        has_bias = self.parts.plan.groups[k].layer.bias
+        return drive + self.arrays.read(k, bias) if has_bias else drive
 
-    def _read_feedback(self) -> None:
-        """Let separate feedback arrays be read, as every array is: their devices notice."""
-        for k, link in enumerate(self.parts.maps):
-            if self.parts.on_chip and "w_fb_read" in link.variables:
-                sign = self.circuit.transport == "sign"
-                back = self.arrays.weights(k, "w" if sign else "w_fb")
-                if sign:
-                    back = back.sign() * back.square().mean((1, 2), keepdim=True).sqrt()
-                self.parts.on_chip(f"weight{k}feedback", back)
+    def _delivered(self, k: int) -> Tensor:
+        """Return the same as the array delivers it."""
+        row = self._rate(k + 1), self._read[k, "w"]
+        return self._through(f"product{k}", self._drive(k, "w", "b"), row)
 
-
-def ideal(key: str, signal: Tensor, row: tuple[Tensor, Tensor] | None = None) -> Tensor:
-    """Return a signal as it is."""
-    return signal
+    def _through(
+        self, key: str, signal: Tensor, row: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        """Return a signal as hardware shows it at this place."""
+        on_chip = self.parts.on_chip
+        return signal if on_chip is None else on_chip(key, signal, row)

@@ -17,14 +17,27 @@ from pcsim.circuit import Circuit
 
 def unit_places(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
     """Return the places among the units of layer k, in the order in which they act."""
-    found = []
-    if layer.f is not None:
-        before = {"order": order.MEMBRANE, "when": "before_start"}
-        found.append(Place("membrane", k, "x", "x_seen", **before))  # type: ignore[arg-type]
-        found.append(Place("rate", k, "fired", "r", order.READ))
+    found = rate_places(layer, k)
     if layer.clamped != "always":
         found += _places_of_states(circuit, layer, k)
     return [place for place in found if place.site in layer.sites]
+
+
+def rate_places(layer: Layer, k: int) -> list[Place]:
+    """Return what stands between potentials and the rates that are sent."""
+    if layer.f is None:
+        return []
+    return [
+        Place("membrane", k, "x", "x_seen", order.MEMBRANE, "before_start"),
+        Place("rate", k, "fired", "r", order.READ),
+    ]
+
+
+def speed_place(layer: Layer, k: int) -> Place:
+    """Return what acts on dx/dt; a clamped soma has none."""
+    gate, own = "free" if layer.clamped == "switched" else "", {"x": "x"}
+    speed = "second*force/tau_x"
+    return Place("velocity", k, speed, "speed", order.CHANGE, symbols=own, gate=gate)
 
 
 def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
@@ -40,25 +53,24 @@ def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
     if layer.f is not None:
         sums = {name: f"back_{name}" for name in layer.back_sums}
         found.append(Place("feedback", k - 1, "fb_line", "fb", order.READ_FB, symbols=sums))
-    gate = "free" if layer.clamped == "switched" else ""
-    speed = "second*force/tau_x"
-    found.append(Place("velocity", k, speed, "speed", order.CHANGE, symbols={"x": "x"}, gate=gate))
+    found.append(speed_place(layer, k))
     return found
 
 
 def synapse_places(circuit: Circuit, post: Layer, k: int, *, feedback: bool) -> list[Place]:
     """Return the places among the synapses onto layer k."""
     hebb = f"{error_at_drive(circuit, post)}_post*r_pre"
-    found = [Place("weight", k, "w", "w_read", order.READ), _write(circuit, "w", hebb, k)]
+    found = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
     if feedback and circuit.transport != "shared":
         base = feedback_base(circuit)
         found.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
         if circuit.transport == "kolen_pollack":
-            found.append(_write(circuit, "w_fb", hebb, k, "feedback"))
+            found.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
     return [place for place in found if place.site in post.sites]
 
 
-def _write(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
+def write_place(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
+    """Return what acts on the change of a weight that plasticity asks for."""
     asked = f"dt*{weight_rate(circuit, name, hebb)}"
     return Place(
         "write", k, asked, f"{name}_change", order.CHANGE, symbols={"w": name}, array=array

@@ -26,6 +26,8 @@ from pcsim.substrate.noise import Law
 CLOCK = {"dt": "(dt/second)", "t": "(t/second + t_before)"}
 """The simulated time of an effect is a number of seconds."""
 BEFORE = "t_before : 1 (shared, constant)  # age of the chips when Brian2's clock was 0, seconds"
+ARRAYS = {"": "", "feedback": "_back", "inter": "_inter"}
+"""How variables of separate arrays are told apart."""
 BRIAN_DRAWS = {"normal": "randn()", "uniform": "rand()"}
 
 
@@ -126,7 +128,7 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
 
 def _names(effect: Effect, place: Place, fixed: Mapping[str, Value]) -> dict[str, str]:
     """Return what the symbols of an effect are called: its own ones begin with its name."""
-    prefix = re.sub(r"\W", "_", effect.name) + ("_back" if place.array else "")
+    prefix = re.sub(r"\W", "_", effect.name) + ARRAYS[place.array]
     own = {name: f"{prefix}_{name}" for name in (*fixed, *effect.noise, *effect.memory)}
     return CLOCK | dict(place.symbols) | own
 

@@ -32,8 +32,8 @@ class Layer:
     one; they stand beside its units, one each."""
     own_tau_w: bool = False
     """Whether every weight and bias has a time constant of its own."""
-    own_tau_err: bool = False
-    """Whether every error unit has a time constant of its own."""
+    own: frozenset[str] = frozenset()
+    """Other constants that every unit has a value of its own of, such as `tau_err` or `g_B`."""
     sites: frozenset[str] = frozenset()
     """Where hardware changes a signal, see `pcsim.substrate`."""
     line_sums: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ OF_SUM = {
     "drive_post": PREDICT,
     "drive_line_post": PREDICT,
     "basal_post": PREDICT,
+    "basal_line_post": PREDICT,
     "inter_in_post": PREDICT,
     "row_power_post": PREDICT,
     "array_power_post": DELIVER_ERR,

@@ -11,6 +11,10 @@ from math import log
 from typing import Literal
 
 from pcsim.backends.brian.categorical_equations import SOFTMAX
+from pcsim.backends.brian.dendritic_places import (
+    dendritic_synapse_places,
+    dendritic_unit_places,
+)
 from pcsim.backends.brian.equations import layer_equations, synapse_equations
 from pcsim.backends.brian.hardware_places import synapse_places, unit_places
 from pcsim.backends.brian.hardware_text import Block, block
@@ -30,6 +34,14 @@ from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Site
 from pcsim.substrate.effect import AGGREGATES
 
+PER_UNIT: dict[Site, str] = {
+    "tau_err": "tau_err",
+    "tau_apical": "tau_apical",
+    "tau_inter": "tau_inter",
+    "g_basal": "g_B",
+    "g_apical": "g_A",
+}
+"""What is set per unit at fabrication, besides tau_x, and the constant that it replaces."""
 FLOOR = "log_var = clip(log_var, log_floor, inf)"
 """After every step: a learned variance never falls below its floor."""
 
@@ -120,7 +132,9 @@ class Plan:
             post = groups[k].layer
             text = synapse_equations(circuit, feedback=post.sends_feedback, post=post)
             shape = (groups[k].units, groups[k + 1].units)
-            places = synapse_places(circuit, post, k, feedback=post.sends_feedback)
+            dendritic = circuit.kind == "dendritic"
+            placed = dendritic_synapse_places if dendritic else synapse_places
+            places = placed(circuit, post, k, feedback=post.sends_feedback)
             blocks = tuple(block(place, chips, shape) for place in places) if chips else ()
             # Brian2 puts subexpressions of the postsynaptic layer (its errors) into the synapses.
             seen = text + groups[k].text + _code(blocks)
@@ -166,6 +180,7 @@ def _group(
     node, holds, top = network.nodes[k], network.holds(mode), len(network.nodes) - 1
     gaussian = node.energy if isinstance(node.energy, Gaussian) else None
     dense = node.map if isinstance(node.map, Dense) else None
+    sites = chips.substrate.sites if chips else frozenset()
     heard = k < top and holds[k + 1] == "free"
     layer = Layer(
         f=_nonlinearity(network, circuit, k),
@@ -179,19 +194,22 @@ def _group(
         sends_feedback=heard,
         interneurons=circuit.kind in ("dendritic", "sacramento") and heard,
         own_tau_w=own,
-        own_tau_err=chips is not None and "tau_err" in chips.substrate.sites,
-        sites=chips.substrate.sites if chips else frozenset(),
+        own=frozenset(name for site, name in PER_UNIT.items() if site in sites),
+        sites=sites,
         line_sums=_row_sums(chips, "product"),
         back_sums=_row_sums(chips, "feedback"),
     )
     text = layer_equations(circuit, layer, output=k == 0)
     blocks: tuple[Block, ...] = ()
     if chips:
-        places = unit_places(circuit, layer, k)
+        placed = dendritic_unit_places if circuit.kind == "dendritic" else unit_places
+        places = placed(circuit, layer, k)
         blocks = tuple(block(place, chips, (node.units,)) for place in places)
     constants = _constants(network, circuit, k, scale)
-    if layer.own_tau_err:
-        constants.pop("tau_err")
+    for each in sorted(layer.own):
+        constants.pop(each)
+        if mentions(text, each):
+            text += f"{each} : {unit_of(each) or 1} (constant)\n"
     floor = FLOOR if layer.learned_variance and layer.clamped != "always" else ""
     used = _used(constants, text + floor + _code(blocks))
     variance = gaussian.variance if gaussian else 1.0

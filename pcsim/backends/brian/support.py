@@ -38,11 +38,6 @@ def refuse(network: Network, circuit: Circuit, mode: Mode) -> None:
 
 def refuse_hardware(network: Network, circuit: Circuit, mode: Mode, chips: Chips) -> None:
     """Refuse effects, or combinations with them, that have no equations here."""
-    if circuit.kind in DENDRITES:
-        raise no(
-            f"hardware {chips.substrate.effects[0].name!r} with circuit.kind {circuit.kind!r}",
-            "effects are written for 'algebraic' and 'error_units'; use backend 'continuous'",
-        )
     require_sites(chips, circuit, len(chips))
     top_heard = network.holds(mode)[-1] == "free"
     learns = circuit.transport == "kolen_pollack"
