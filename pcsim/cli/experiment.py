@@ -12,6 +12,7 @@ from pcsim.errors import ConfigError
 
 NAMES = (
     "devices",
+    "presets",
     "speed",
     "spiking",
     "stability",
