@@ -84,10 +84,10 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
     chips, ideal = list(check.runs.items())[:2]
-    for k, (name, result) in enumerate((chips, ideal)):
+    for k, (label, result) in enumerate((chips, ideal)):
         times, energy = _binned(result["time"], result["energy"])
         low, middle, high = _over_chips(energy.sum(2))
-        left.plot(times, middle, color=COLOURS[k], linestyle=DASHES[k], label=name)
+        left.plot(times, middle, color=COLOURS[k], linestyle=DASHES[k], label=label)
         left.fill_between(times, low, high, color=COLOURS[k], alpha=0.2)
     left.set(xlabel="simulated time, s", ylabel="energy F per sample (5–95 % of chips)")
     left.set_yscale("log")
@@ -98,12 +98,12 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     for k, points in enumerate(values):
         spread = np.linspace(-0.2, 0.2, len(points)) if len(points) > 1 else np.zeros(1)
         right.plot(points, k + 1 + spread, "o", color=COLOURS[0], markersize=2.5, alpha=0.6)
-    right.set_yticks(range(1, len(rows) + 1), [name for name, _ in rows])
+    right.set_yticks(range(1, len(rows) + 1), [label for label, _ in rows])
     right.set(xlabel="test accuracy, %")
     for axes in (left, right):
         axes.grid(alpha=0.25)
     verdict = "trains" if check.passed else "does not train"
-    figure.suptitle(f"{name or check.config.hardware.preset}: iPC {verdict}")
+    figure.suptitle(f"{name or check.config.hardware.preset}: iPC {verdict} on it")
     return save(figure, path)
 
 
