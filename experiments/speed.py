@@ -18,6 +18,7 @@ from experiments import (
     speed_discrete,
     speed_hardware,
     speed_layers,
+    speed_population,
 )
 from pcsim import store
 from pcsim.errors import UnsupportedError
@@ -28,7 +29,7 @@ from pcsim.store import Result, Variable
 def main(out: Path) -> None:
     """Measure, print, store."""
     rows = speed_discrete.measure() + speed_continuous.measure()
-    rows += speed_hardware.measure() + speed_layers.measure()
+    rows += speed_population.measure() + speed_hardware.measure() + speed_layers.measure()
     try:
         rows += speed_brian.measure()
     except UnsupportedError as reason:  # no Brian2, or no compiler
