@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 from pcsim.frozen import Frozen
 from pcsim.substrate import Effect
@@ -18,7 +17,6 @@ class Piece(Frozen):
     """
 
     kind: str
-    array_only: ClassVar[bool] = False
 
     @abstractmethod
     def effects(self, name: str) -> tuple[Effect, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from pcsim.backends.discrete import Discrete
-from pcsim.config import Config, Convergence
+from pcsim.config import Config
+from pcsim.convergence_window import ConvergenceWindow
 from pcsim.errors import ConfigError
 from pcsim.kernels.optim import Rate
 from pcsim.results import attributes, final_state
@@ -45,6 +46,7 @@ class Automatic:
         rule.start(next(task.batches(self.training.replicas, 0, 0)))
         samples = len(task.train.x)
         rates = (rule.gamma, self.training.optimizer.alpha)
+        window = ConvergenceWindow(criterion)
         for step in range(criterion.max_steps):
             rule.step()
             energy = rule.energy().double().cpu().numpy() / samples
@@ -52,7 +54,7 @@ class Automatic:
             running = self.outcome == 0
             self.steps[running] = step + 1
             self.outcome[running & ~np.isfinite(energy)] = 2
-            self.outcome[running & self._converged(criterion)] = 1
+            self.outcome[running & window.converged(energy)] = 1
             if report and step % 50 == 0:
                 text = f"energy {energy[0]:.4g} per sample"
                 report(Status(step, criterion.max_steps, "steps", text))
@@ -61,16 +63,6 @@ class Automatic:
             if (self.outcome[running] != 0).any():
                 self._stop(rates)
         rule.finish()
-
-    def _converged(self, criterion: Convergence) -> np.ndarray:
-        now, first = self.energies[-1], self.energies[0]
-        small = np.abs(now) <= criterion.atol * np.abs(first)
-        if len(self.energies) <= criterion.window:
-            return np.asarray(small)
-        before = self.energies[-1 - criterion.window]
-        with np.errstate(invalid="ignore"):  # ∞ − ∞ in a replica that has diverged
-            flat = np.abs(before - now) < criterion.rtol * np.abs(before)
-        return np.asarray(small | flat)
 
     def _stop(self, rates: tuple[Rate, Rate]) -> None:
         """Freeze the replicas that are done: their rates are zero from now on."""

@@ -265,10 +265,10 @@ class ChipRun:
         while engine.steps < criterion.max_steps:
             yield from self._advance(1)
             energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
-            moving = window.moving(energy)
-            if moving is not None:
-                self._settled = ~moving
-                if not (moving & ~engine.mark_diverged().numpy()).any():
+            converged = window.converged(energy)
+            if window.full:
+                self._settled = converged
+                if (converged | engine.mark_diverged().numpy()).all():
                     break
 
     def keep_accuracy(self) -> None:

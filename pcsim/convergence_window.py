@@ -1,4 +1,4 @@
-"""Whether the energies of a population still move: `Convergence` applied step by step."""
+"""Whether the energies of a population have converged: `Convergence` applied step by step."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ class ConvergenceWindow:
         self.criterion = criterion
         self._window: list[np.ndarray] = []
         self._start: np.ndarray | None = None
+        self.full = False
+        """Whether the last energy could be compared with one a whole window before."""
 
-    def moving(self, energy: np.ndarray) -> np.ndarray | None:
-        """Return which chips (chip,) have not converged; None while the window fills."""
+    def converged(self, energy: np.ndarray) -> np.ndarray:
+        """Return which replicas have converged; while the window fills, by size alone."""
         self._window.append(energy)
         self._start = energy if self._start is None else self._start
+        small = np.abs(energy) <= self.criterion.atol * np.abs(self._start)
         if len(self._window) <= self.criterion.window:
-            return None
-        before = self._window.pop(0)
-        with np.errstate(invalid="ignore"):  # ∞ − ∞ in a chip that has diverged
-            moving = np.abs(before - energy) >= self.criterion.rtol * np.abs(before)
-        return np.asarray(moving & (np.abs(energy) > self.criterion.atol * np.abs(self._start)))
+            return np.asarray(small)
+        before, self.full = self._window.pop(0), True
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ in a replica that has diverged
+            flat = np.abs(before - energy) < self.criterion.rtol * np.abs(before)
+        return np.asarray(small | flat)

@@ -46,7 +46,7 @@ class ArrayBackprop:
         self.chips, self.seconds = chips, seconds
         self.field = Field(network, params, "supervised", chips=chips)
         self._encode = Encoder(chips, network, True)
-        self._array = Array(chips, params.of)
+        self._array = Array(chips, params.of, reads=False)
         self._energy = torch.empty(0)
 
     def batch(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:

@@ -84,7 +84,7 @@ class Discrete:
             chips.substrate.require(COMMON_SITES | {"tau_x", "velocity"}, "a discrete schedule")
         self.somas = Somas(chips, network)
         self._encode = Encoder(chips, network, mode == "supervised")
-        self._array = Array(chips, params.of)
+        self._array = Array(chips, params.of, reads=False)
         # γ = dt/τ_x: a soma that is slower than designed moves less per step.
         self._slowness: list[Value] = fabricated(
             chips, "tau_x", network, [1.0] * len(network.nodes)

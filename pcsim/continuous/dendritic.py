@@ -23,13 +23,13 @@ import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
+from pcsim.continuous.dendritic_arrays import DendriticArrays
 from pcsim.continuous.flow import Force, Tau
 from pcsim.errors import UnsupportedError
-from pcsim.kernels.hooks import IDEAL, map_hooks, row_sums
+from pcsim.kernels.hooks import IDEAL, map_hooks
 from pcsim.kernels.nonlinearity import NONLINEARITIES
-from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated
+from pcsim.kernels.on_chip import Encoder, Somas, fabricated
 from pcsim.kernels.parameters import Parameters
-from pcsim.kernels.transport import Feedback
 from pcsim.maps import Dense, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network
 from pcsim.substrate import Chips
@@ -79,8 +79,6 @@ class DendriticFlow:
         self.network, self.params, self.circuit, self.mode = network, params, circuit, mode
         self.maps = chain(network, "dendritic")
         self.depth = len(self.maps)
-        self.scale = scale
-        self.tau_w = circuit.weight_time
         count = len(network.nodes)
         self.tau_x = fabricated(chips, "tau_x", network, tau_x or [circuit.tau_x] * count)
         self.tau_apical = fabricated(chips, "tau_apical", network, [circuit.tau_apical] * count)
@@ -92,18 +90,6 @@ class DendriticFlow:
         self.total = [g.g_lk + g.g_B + (g.g_A if k else 0.0) for k in range(self.depth + 1)]
         self.a_basal = [g.g_B / total for total in self.total]
         self.a_apical = g.g_A / self.total[1]
-        self.a_inter = g.g_D / (g.g_lk + g.g_D)
-        self.feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
-        self.inter_flat = params.flat / self.a_inter
-        self.inter = params.views(self.inter_flat)
-        for k in range(self.depth):
-            for array in params.of[k].values():
-                array.div_(self.a_basal[k])
-        self.weights = [params.flat]
-        if circuit.inter_learned:
-            self.weights.append(self.inter_flat)
-        if self.feedback.learns and self.feedback.flat is not None:
-            self.weights.append(self.feedback.flat)
         # What was designed maps weights to conductances; what was made carries the currents.
         self.g_basal = fabricated(chips, "g_basal", network, [g.g_B] * count)
         self.g_apical = fabricated(chips, "g_apical", network, [g.g_A] * count)
@@ -116,23 +102,17 @@ class DendriticFlow:
             chips.transform("error", k, (network.nodes[k].units,)) if chips else None
             for k in range(self.depth)
         ]
-        self.arrays = [Array(chips, params.of)]
-        self._inter_array = Array(chips, self.inter, "inter")
-        self._back_array = Array(chips, self.feedback.of, "feedback")
-        if circuit.inter_learned:
-            self.arrays.append(self._inter_array)
-        if self.feedback.learns:
-            self.arrays.append(self._back_array)
+        self.arrays = DendriticArrays(
+            params, circuit, self.a_basal, self.hooks, seeds=seeds, scale=scale, chips=chips
+        )
+        self.feedback, self.weights = self.arrays.feedback, self.arrays.weights
+        self.inter, self.a_inter = self.arrays.inter, self.arrays.a_inter
         self.holds: tuple[str, ...] = network.holds(mode)
         if "masked" in self.holds:
             raise UnsupportedError("circuit.kind dendritic: a layer cannot be clamped in part")
         self.x: list[Tensor] = []
         none = [torch.empty(0)] * (self.depth + 1)
         self.seen, self.fired, self.rates = list(none), list(none), list(none)
-        self.w_basal: list[Tensor] = []
-        self.w_inter: list[Tensor] = []
-        self.w_back: list[Tensor] = []
-        self._read_errors: dict[int, Tensor] = {}
         self.err: list[Tensor] = []
         self.i: dict[int, Tensor] = {}
         self.v_apical: dict[int, Tensor] = {}
@@ -173,26 +153,14 @@ class DendriticFlow:
 
     def feedforward(self) -> None:
         """Set somas to their basal prediction, the other compartments to their rest there."""
-        self._read_arrays()
+        self.arrays.read()
         for k in reversed(range(self.depth)):
             self._fire(k + 1)
             if self.holds[k] == "free":
-                self.x[k].copy_(self.a_basal[k] * self._basal(k))
+                self.x[k].copy_(self.a_basal[k] * self.arrays.basal(k, self.rates[k + 1]))
         for k in self.i:
             self.i[k].copy_(self._inter_target(k)[1])
             self.v_apical[k].copy_(self._apical_target(k, self.i[k]))
-
-    def _read_arrays(self) -> None:
-        """Let every array present its weights for this step."""
-        self.feedback.refresh()
-        layers = range(self.depth)
-        self.w_basal = [self.arrays[0].read(k) for k in layers]
-        self.w_inter = self.w_basal
-        if self.circuit.inter_learned:
-            self.w_inter = [self._inter_array.read(k) for k in layers]
-        self.w_back = self.w_basal
-        if self.feedback.flat is not None:
-            self.w_back = [self._back_array.read(k) for k in layers]
 
     def _fire(self, k: int) -> None:
         """Set the rate r = f(x) of a layer, as computed and as sent."""
@@ -205,44 +173,26 @@ class DendriticFlow:
         self.seen[k], self.fired[k] = seen, rate
         self.rates[k] = hooks.rate(rate) if hooks.rate else rate
 
-    def _basal(self, k: int) -> Tensor:
-        rate, bias = self.rates[k + 1], self.params.of[k].get("b")
-        basal = _affine(self.w_basal[k], bias, rate)
-        if hook := self.hooks[k].product:
-            basal = hook(basal, **row_sums(hook.aggregates, rate, self.w_basal[k]))
-        return basal
-
     def _inter_target(self, k: int) -> tuple[Tensor, Tensor]:
         """Return v̂_I and what i^k relaxes to."""
-        learned = self.circuit.inter_learned
-        gain = self.a_inter if learned else self.a_basal[k - 1]
-        bias = (self.inter if learned else self.params.of)[k - 1].get("b")
-        predicted = gain * _affine(self.w_inter[k - 1], bias, self.rates[k])
+        predicted = self.arrays.predicted(k - 1, self.rates[k])
         return predicted, torch.lerp(predicted, self.x[k - 1], self.nudging)
 
     def _apical_target(self, k: int, inter: Tensor) -> Tensor:
         """Return W_F (x^{k−1} − κ i), W_F = Bᵀ/(a_A (1−λ))."""
-        back = self.w_back[k - 1]
-        gain = 1 / (self.a_apical * (1 - self.nudging))
-        if self.feedback.reads_forward:
-            gain *= self.a_basal[k - 1]  # the forward array is stored as W_B = θ/a_B
         sent = self.x[k - 1] - self.circuit.inhibition * inter
-        target = gain * torch.bmm(sent, back)
-        if hook := self.hooks[k - 1].feedback:
-            target = hook(target, **row_sums(hook.aggregates, gain * sent, back.mT))
-        return target
+        return self.arrays.fed_back(k - 1, sent, 1 / (self.a_apical * (1 - self.nudging)))
 
     def forces(self) -> list[Force]:
         """Return the force on every soma, apical dendrite and interneuron that has a lag."""
         g = self.circuit.conductances
-        self._read_arrays()
+        self.arrays.read()
         for k in range(1, self.depth + 1):
             self._fire(k)
-        basal = [self._basal(k) for k in range(self.depth)]
+        basal = [self.arrays.basal(k, self.rates[k + 1]) for k in range(self.depth)]
         self.err = [self.x[k] - self.a_basal[k] * basal[k] for k in range(self.depth)]
         if isinstance(self.prior, Prior):
             self.err.append(self.x[self.depth] - self.prior.mean)
-        self._read_errors = {}
         self.inter_err = {}  # a clamped layer needs no apical error, hence no interneurons
         forces = []
         for k in self.free:
@@ -293,52 +243,17 @@ class DendriticFlow:
 
     def learn(self, dt: float) -> None:
         """Do θ ← θ + dt·dθ/dt."""
-        for array, flat, rate in zip(self.arrays, self.weights, self.weight_rates(), strict=True):
-            if array.writes:
-                array.write(self.params.views(rate.mul_(dt)))
-            else:
-                flat.add_(rate, alpha=dt)
+        self.arrays.learn(dt, self.weight_rates())
         if self.chips:
             self.chips.advance(dt)
 
-    def _taught(self, k: int) -> Tensor:
-        """Return the dendritic error x − v̂_B as the synapses see it, read once per step."""
-        hook = self._error_reads[k]
-        if hook is None:
-            return self.err[k]
-        if k not in self._read_errors:
-            self._read_errors[k] = hook(self.err[k])
-        return self._read_errors[k]
-
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of basal, interneuron and learned feedback weights."""
-        circuit = self.circuit
-        basal = torch.zeros_like(self.params.flat)
-        for k, views in enumerate(self.params.views(basal)[: self.depth]):
-            self._hebb(views, self._taught(k), self.rates[k + 1], 1 / self.a_basal[k])
-            views["w"].sub_(self.params.of[k]["w"], alpha=circuit.weight_decay)
-        rates = [basal / self.tau_w]
-        if circuit.inter_learned:
-            inter = torch.zeros_like(self.inter_flat)
-            gain = circuit.inter_rate / ((self.nudging or 1.0) * self.a_inter)
-            for k, views in enumerate(self.params.views(inter)[: self.depth]):
-                if k + 1 in self.inter_err:
-                    self._hebb(views, self.inter_err[k + 1], self.rates[k + 1], gain)
-                    views["w"].sub_(self.inter[k]["w"], alpha=circuit.weight_decay)
-            rates.append(inter / self.tau_w)
-        if self.feedback.learns and self.feedback.flat is not None:
-            back = torch.zeros_like(self.feedback.flat)
-            for k, views in enumerate(self.params.views(back)[: self.depth]):
-                self._hebb({"w": views["w"]}, self._taught(k), self.rates[k + 1], 1.0)
-                views["w"].sub_(self.feedback.of[k]["w"], alpha=circuit.weight_decay)
-            rates.append(back / self.tau_w)
-        return rates
-
-    def _hebb(self, into: dict[str, Tensor], err: Tensor, rate: Tensor, gain: float) -> None:
-        torch.bmm(err.mT, rate, out=into["w"])
-        into["w"].mul_(gain * self.scale)
-        if "b" in into:
-            torch.mul(err.sum(1), gain * self.scale, out=into["b"])
+        taught = [
+            err if hook is None else hook(err)
+            for hook, err in zip(self._error_reads, self.err, strict=False)
+        ]
+        return self.arrays.rates(taught, self.inter_err, self.rates, self.nudging)
 
     def settle_weights(self) -> None:
         """Nothing is kept back."""
@@ -370,9 +285,3 @@ class DendriticFlow:
         named |= {f"err{k}": err for k, err in enumerate(self.err)}
         named |= {f"inter{k}": i for k, i in self.i.items()}
         return named | {f"apical{k}": v for k, v in self.v_apical.items()}
-
-
-def _affine(weights: Tensor, bias: Tensor | None, rate: Tensor) -> Tensor:
-    if bias is not None:
-        return torch.baddbmm(bias.unsqueeze(1), rate, weights.mT)
-    return torch.bmm(rate, weights.mT)

@@ -67,7 +67,7 @@ class ErrorFlow:
         self.attenuation: list[float] | None = None
         self.somas = Somas(chips, network)
         self._encode = Encoder(chips, network, mode == "supervised")
-        self._forward = Array(chips, params.of)
+        self._forward = Array(chips, params.of, reads=False)
         self._backward = Array(chips, self.feedback.of, "feedback")
         self.lagged = circuit.kind == "error_units"
         self._distorted = self.lagged or circuit.delay_err > 0

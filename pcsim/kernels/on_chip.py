@@ -113,15 +113,17 @@ class Somas:
 class Array:
     """The devices of one set of weights: forward, interneuron or feedback."""
 
-    def __init__(self, chips: Chips | None, of: Views, name: str = "") -> None:
-        """`name` tells separate physical arrays of one layer apart."""
+    def __init__(
+        self, chips: Chips | None, of: Views, name: str = "", *, reads: bool = True
+    ) -> None:
+        """`name` tells separate physical arrays of one layer apart; `reads`: else kernels read."""
         self.of = of
         self._reads: dict[int, Transform] = {}
         self._writes: dict[int, Transform] = {}
         for index, views in enumerate(of if chips else ()):
             if chips and "w" in views:
                 shape = tuple(views["w"].flatten(2).shape[1:])
-                if read := chips.transform("weight", index, shape, name):
+                if reads and (read := chips.transform("weight", index, shape, name)):
                     self._reads[index] = read
                 if write := chips.transform("write", index, shape, name):
                     self._writes[index] = write

@@ -65,8 +65,6 @@ class Transform:
             )
         self.aggregates = tuple(n for n in AGGREGATES if any(e.uses(n) for e in effects))
         """Names of the row sums that must be given as symbols."""
-        self.steady = not any(e.noise or e.memory or e.uses("t") for e in effects)
-        """Whether the same signal always gives the same result."""
 
     def __call__(self, s: Tensor, **symbols: Value) -> Tensor:
         """Return the signal behind all effects."""
