@@ -40,10 +40,12 @@ SCALES = {
         budget=Budget(
             limit=2548,
             validation=500,
-            epochs=8,
+            test=5000,
+            epochs=5,
             seeds=(0, 1, 2),
-            alphas=(3e-4, 1e-3, 1e-2),
+            alphas=(1e-4, 1e-3, 1e-2),
             gammas=(0.5, 1.0),
+            batch=32,
         ),
         channels=NARROW,
         dense=(256, 256),
@@ -61,8 +63,7 @@ SCALES = {
         )
     ),
 }
-"""`small`: 2048 of 50 000 samples, a narrow network, 6 points, about 45 minutes on 2 cores.
-`paper` is for a GPU."""
+"""`small`: 2048 of 50 000 samples, a narrow network, 6 points. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Result:

@@ -31,7 +31,15 @@ class Setting(Frozen):
 
 SCALES = {
     "small": Setting(
-        budget=Budget(limit=2548, validation=500, epochs=6, alphas=(3e-4, 1e-3), seeds=(0, 1))
+        budget=Budget(
+            limit=2548,
+            validation=500,
+            test=5000,
+            epochs=5,
+            alphas=(1e-4, 3e-4, 1e-3),
+            seeds=(0, 1, 2),
+            batch=32,
+        )
     ),
     "paper": Setting(
         budget=Budget(
@@ -44,7 +52,8 @@ SCALES = {
         )
     ),
 }
-"""`small`: 2048 of 50 000 and more samples, 6 epochs. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 and more samples, 5 epochs of small batches, so that rules which write
+once per batch write often enough. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, name: str, rule: str, point: Point) -> Result:

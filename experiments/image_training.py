@@ -43,6 +43,8 @@ class Budget(Frozen):
     """Training samples that are used, held-out ones included; 0 is all."""
     validation: int
     """Held-out training samples, which choose the point of the grid and the epoch."""
+    test: int = 0
+    """Test samples that are measured on, the first ones; 0 is all."""
     epochs: int
     seeds: tuple[int, ...]
     alphas: tuple[float, ...]
@@ -106,6 +108,7 @@ def config_of(
             "name": data,
             "limit": budget.limit,
             "validation": budget.validation,
+            "limit_test": budget.test,
             "centre": True,
             "augment": augment,
             "unverified": allowed,

@@ -32,8 +32,16 @@ class Setting(Frozen):
 
 SCALES = {
     "small": Setting(
-        widths=(1, 2, 3, 4),
-        budget=Budget(limit=2548, validation=500, epochs=6, seeds=(0, 1, 2), alphas=(3e-4, 1e-3)),
+        widths=(1, 2, 4),
+        budget=Budget(
+            limit=2548,
+            validation=500,
+            test=5000,
+            epochs=6,
+            seeds=(0, 1, 2),
+            alphas=(3e-4, 1e-3),
+            batch=32,
+        ),
     ),
     "paper": Setting(
         widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),
@@ -47,8 +55,7 @@ SCALES = {
         ),
     ),
 }
-"""`small`: 2048 of 50 000 samples, widths up to 4, about 35 minutes on 2 cores. `paper` is for a
-GPU."""
+"""`small`: 2048 of 50 000 samples, widths up to 4. `paper` is for a GPU."""
 
 
 def network_of(width: int) -> dict[str, Any]:

@@ -91,6 +91,8 @@ class DataConfig(Frozen):
     """Use only the first `limit` training samples; 0 is all."""
     validation: Annotated[int, Field(ge=0)] = 0
     """Hold out this many training samples (the last ones) to choose the best epoch."""
+    limit_test: Annotated[int, Field(ge=0)] = 0
+    """Measure on the first `limit_test` test samples only; 0 is all."""
     centre: bool = False
     """Shift and scale inputs by the training set's overall mean and standard deviation."""
     augment: bool = False

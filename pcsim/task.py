@@ -86,12 +86,18 @@ class Task:
                 f"learning.batch: {config.learning.batch} is more than the {len(train.x)} training "
                 f"samples; use 0 for the full batch"
             )
+        measured = config.data.limit_test or len(test.x)
+        if measured > len(test.x):
+            raise ConfigError(
+                f"data.limit_test: {config.data.name} has {len(test.x)} test samples; cannot "
+                f"measure on {measured} of them"
+            )
         task = cls(
             network,
             config.data.mode,
             train,
             validation if held else None,
-            test,
+            Split(test.x[:measured], test.y[:measured]),
             data.classes,
             data.origin,
             data.shape,

@@ -101,7 +101,8 @@ def test_energy_counts_nodes_that_no_error_has_reached(T):
 
 
 def test_records_agree_with_the_stored_weights():
-    one = setting(data={"limit": 300, "validation": 60, "centre": True}, learning={"epochs": 3})
+    chosen = {"limit": 300, "validation": 60, "limit_test": 90, "centre": True}
+    one = setting(data=chosen, learning={"epochs": 3})
     done = run(one)
     data = datasets.load("digits")
     train = data.x_train.reshape(len(data.x_train), -1).astype(np.float64)
@@ -111,7 +112,7 @@ def test_records_agree_with_the_stored_weights():
     for k in range(2):
         for x, y, name in (
             (train[240:300], data.y_train[240:300], "validation_accuracy"),
-            (test, data.y_test, "test_accuracy"),
+            (test[:90], data.y_test[:90], "test_accuracy"),
         ):
             scores = forward(done["parameters"][k], sizes, (x - shift) / spread)
             assert done[name][k, -1] == pytest.approx(np.mean(scores.argmax(-1) == y), abs=1e-12)
@@ -300,6 +301,7 @@ def test_existing_result_is_kept_unless_told(tmp_path):
         ({"run": {"device": "cuda:7"}}, r"run\.device: 'cuda:7' cannot be used here"),
         ({"run": {"device": "abacus"}}, r"run\.device: 'abacus' cannot be used here"),
         ({"data": {"limit": 10**6}}, r"data\.limit, data\.validation: digits has \d+ training"),
+        ({"data": {"limit_test": 10**6}}, r"data\.limit_test: digits has \d+ test samples"),
         ({"data": {"validation": 200}}, r"cannot use 200 of them and hold out 200"),
         ({"learning": {"batch": 201}}, r"learning\.batch: 201 is more than the 200 training"),
     ],
