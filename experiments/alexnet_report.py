@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from rich.table import Table
 
-from experiments.claims import Claim, Verdict, judged
+from experiments import grid_convergence
+from experiments.claims import Claim
 from experiments.held_out_choice import (
-    Floats,
     chosen_accuracy,
+    chosen_row,
     compare,
-    flat_grid,
     has_learnt,
     percent,
 )
@@ -29,21 +29,6 @@ PAPER = {
 }
 """Test accuracy in per cent, mean and spread over five seeds (the paper's table)."""
 PAPER_CONVERGED = {"BP": "not given", "PC": "26 of 96", "iPC": "88 of 96"}
-LARGEST_RATE = 1e-2
-"""The largest learning rate of the paper's grid."""
-MARGIN = 0.1
-"""Test accuracy by which a point that has converged may be below the best one."""
-
-
-def best_tests(result: Result) -> Floats:
-    """Return the best test accuracy of any epoch (augmentation, rule, point, seed)."""
-    return np.asarray(flat_grid(np.nan_to_num(result["test_accuracy"]).max(-1)), np.float64)
-
-
-def converged(result: Result) -> Floats:
-    """Return the share of points (augmentation, rule, seed) within `MARGIN` of the rule's best."""
-    found = best_tests(result)
-    return np.asarray((found > found.max(2, keepdims=True) - MARGIN).mean(2), np.float64)
 
 
 def judge(result: Result) -> list[Claim]:
@@ -51,7 +36,7 @@ def judge(result: Result) -> list[Claim]:
     rules = [str(r) for r in result["rule"]]
     names = [str(n) for n in result["augmentation"]]
     bp, pc, ipc = (rules.index(r) for r in ("BP", "PC", "iPC"))
-    accuracy, share = chosen_accuracy(result), converged(result)
+    accuracy, share = chosen_accuracy(result), grid_convergence.converged(result)
     claims = []
     for name, rows, shares in zip(names, accuracy, share, strict=True):
         for better, worse in ((ipc, pc), (bp, ipc)):
@@ -63,17 +48,10 @@ def judge(result: Result) -> list[Claim]:
                     f"{rules[worse]} {percent(rows[worse])}",
                 )
             )
-        claims.append(
-            Claim(
-                f"{name}: iPC converges at more points of the grid than PC",
-                # Within 10 points of a guess, everything has "converged".
-                compare(shares[ipc], shares[pc])
-                if has_learnt(rows[ipc], rows[pc])
-                else Verdict.OPEN,
-                f"iPC {percent(shares[ipc])}, PC {percent(shares[pc])} of the points",
-            )
-        )
-        claims.append(_fails_only_at_the_largest_rate(result, names.index(name), ipc))
+        learnt = has_learnt(rows[ipc], rows[pc])
+        claims.append(grid_convergence.more_points(name, shares[ipc], shares[pc], learnt))
+        lead = names.index(name)
+        claims.append(grid_convergence.fails_only_at_the_largest_rate(result, name, lead, ipc))
     for index, rule in enumerate(rules):
         plain, more = (accuracy[names.index(n), index] for n in ("none", "augmented"))
         evidence = f"with {percent(more)}, without {percent(plain)}"
@@ -83,42 +61,21 @@ def judge(result: Result) -> list[Claim]:
     return claims
 
 
-def _fails_only_at_the_largest_rate(result: Result, augmentation: int, rule: int) -> Claim:
-    """Judge by the mean over seeds: a sentence about all points has no spread of its own."""
-    best = np.nan_to_num(result["test_accuracy"]).max(-1)[augmentation, rule].mean(-1)
-    failed = best <= best.max() - MARGIN  # (alpha, weight_decay, gamma)
-    rates = np.asarray(result["alpha"], float)
-    at = rates[failed.any((1, 2))]
-    verdict = Verdict.OPEN
-    if rates.max() >= LARGEST_RATE and has_learnt(best.max()):  # else the grid cannot tell
-        verdict = judged(bool((at == rates.max()).all()))
-    where = ", ".join(f"{rate:g}" for rate in at)
-    name = result["augmentation"][augmentation]
-    return Claim(
-        f"{name}: iPC fails to converge only at the largest learning rate, {LARGEST_RATE:g}",
-        verdict,
-        f"{int(failed.sum())} of {failed.size} points failed"
-        + (f", at α = {where}" if where else ""),
-    )
-
-
 def tables(result: Result) -> Sequence[Table]:
     """Return accuracies and converged points, beside the paper's."""
     rules = [str(r) for r in result["rule"]]
     names = [str(n) for n in result["augmentation"]]
     accuracies = Table(title="test accuracy, mean ± SD over seeds (below: the paper)")
-    counts = Table(title="points of the grid that converge, mean ± SD over seeds")
-    for made in (accuracies, counts):
-        for column in ("augmentation", *rules):
-            made.add_column(column, justify="right")
-    accuracy, share = chosen_accuracy(result), converged(result)
-    for name, rows, shares in zip(names, accuracy, share, strict=True):
+    for column in ("augmentation", *rules):
+        accuracies.add_column(column, justify="right")
+    for name, rows in zip(names, chosen_accuracy(result), strict=True):
         accuracies.add_row(name, *(percent(row) for row in rows))
+        accuracies.add_row(*chosen_row(result, names.index(name)))
         theirs = PAPER[name]
         accuracies.add_row(
             "paper, full set", *(f"{theirs[r][0]:.2f} ± {theirs[r][1]:.2f} %" for r in rules)
         )
-        counts.add_row(name, *(percent(row) for row in shares))
+    counts = grid_convergence.table(result, "augmentation")
     counts.add_row("paper, one of them", *(PAPER_CONVERGED[r] for r in rules))
     return [accuracies, counts]
 
@@ -128,7 +85,7 @@ def draw(result: Result, path: Path) -> Path:
     names = [str(n) for n in result["augmentation"]]
     figure = Figure(figsize=(4.6 * len(names), 3.8), layout="constrained")
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-    found = 100 * best_tests(result)
+    found = 100 * grid_convergence.best_tests(result)
     points = np.arange(1, found.shape[2] + 1)
     for i, (axes, name) in enumerate(zip(panels, names, strict=True)):
         for j, rule in enumerate(result["rule"]):
@@ -137,7 +94,7 @@ def draw(result: Result, path: Path) -> Path:
             middle = ranked.mean(-1)
             axes.plot(points, middle, marker=marker, ms=4, color=colour, ls=dash, label=str(rule))
             axes.fill_between(points, ranked.min(-1), ranked.max(-1), color=colour, alpha=0.15)
-            axes.axhline(middle[0] - 100 * MARGIN, color=colour, ls=":", lw=1)
+            axes.axhline(middle[0] - 100 * grid_convergence.MARGIN, color=colour, ls=":", lw=1)
         title = "with augmentation" if name == "augmented" else "no augmentation"
         axes.set(title=title, xlabel="points of the grid, best first")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,8 +8,16 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from rich.table import Table
 
+from experiments import grid_convergence
 from experiments.claims import Claim
-from experiments.held_out_choice import at_best_point, chosen_accuracy, compare, percent
+from experiments.held_out_choice import (
+    at_best_point,
+    chosen_accuracy,
+    chosen_row,
+    compare,
+    has_learnt,
+    percent,
+)
 from experiments.rule_styles import STYLES
 from pcsim import plots
 from pcsim.store import Result
@@ -23,10 +31,11 @@ PAPER = {
 
 def judge(result: Result) -> list[Claim]:
     """Set the accuracies beside the paper's claims."""
-    accuracy, rules = chosen_accuracy(result), [str(r) for r in result["rule"]]
+    rules = [str(r) for r in result["rule"]]
+    accuracy, share = chosen_accuracy(result), grid_convergence.converged(result)
     found = []
-    for name, rows in zip(result["data"], accuracy, strict=True):
-        ipc = rows[rules.index("iPC")]
+    for name, rows, shares in zip(result["data"], accuracy, share, strict=True):
+        ipc, pc = rows[rules.index("iPC")], rows[rules.index("PC")]
         for other in ("BP", "PC"):
             theirs = rows[rules.index(other)]
             found.append(
@@ -36,6 +45,9 @@ def judge(result: Result) -> list[Claim]:
                     f"iPC {percent(ipc)}, {other} {percent(theirs)}",
                 )
             )
+        most, fewer = (shares[rules.index(r)] for r in ("iPC", "PC"))
+        learnt = has_learnt(ipc, pc)
+        found.append(grid_convergence.more_points(str(name), most, fewer, learnt))
     return found
 
 
@@ -45,13 +57,14 @@ def tables(result: Result) -> Sequence[Table]:
     rules = [str(r) for r in result["rule"]]
     for column in ("data", *rules):
         made.add_column(column, justify="right")
-    for name, rows in zip(result["data"], chosen_accuracy(result), strict=True):
+    for lead, (name, rows) in enumerate(zip(result["data"], chosen_accuracy(result), strict=True)):
         made.add_row(str(name), *(percent(row) for row in rows))
+        made.add_row(*chosen_row(result, lead))
         paper = PAPER.get(str(name))
         if paper:
             cells = (f"{paper[r][0]:.2f} ± {paper[r][1]:.2f} %" for r in rules)
             made.add_row("paper, full set", *cells)
-    return [made]
+    return [made, grid_convergence.table(result, "data")]
 
 
 def draw(result: Result, path: Path) -> Path:

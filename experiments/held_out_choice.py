@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 GRID = slice(2, 5)
 """Positions of the axes of the grid."""
+SYMBOLS = {"alpha": "α", "weight_decay": "decay", "gamma": "γ"}
+"""The axes of the grid, and what they are called in a table."""
 CONFIDENCE = 0.95
 LEARNT = 0.25
 """Accuracy from which a network has learnt something about ten classes; guessing has 0.1."""
@@ -47,6 +49,22 @@ def chosen_accuracy(result: Result) -> Floats:
     epoch = np.nan_to_num(at_best_point(result, "validation_accuracy")).argmax(-1)
     test = at_best_point(result, "test_accuracy")
     return np.asarray(np.take_along_axis(test, epoch[..., None], -1)[..., 0])
+
+
+def chosen_row(result: Result, lead: int) -> list[str]:
+    """Return which point was chosen for each rule, for a table; a single value is not named."""
+    shape = tuple(len(result[axis]) for axis in SYMBOLS)
+    row = ["chosen"]
+    for rule, point in zip(result["rule"], best_point(result)[lead], strict=True):
+        named = [
+            f"{symbol} = {float(result[axis][k]):g}"
+            for (axis, symbol), k in zip(
+                SYMBOLS.items(), np.unravel_index(point, shape), strict=True
+            )
+            if len(result[axis]) > 1 and not (rule == "BP" and axis == "gamma")
+        ]
+        row.append(", ".join(named))
+    return row
 
 
 def compare(first: Floats, second: Floats) -> Verdict:

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from rich.table import Table
 
 from experiments.claims import Claim, Verdict
-from experiments.held_out_choice import Floats, chosen_accuracy, compare, percent
+from experiments.held_out_choice import Floats, chosen_accuracy, chosen_row, compare, percent
 from experiments.rule_styles import STYLES
 from pcsim import plots
 from pcsim.store import Result
@@ -86,11 +86,14 @@ def tables(result: Result) -> Sequence[Table]:
     rules = [str(r) for r in result["rule"]]
     for column in ("C", *rules, *(f"{r}, paper" for r in rules)):
         made.add_column(column, justify="right")
-    for width, rows in zip(result["width"], chosen_accuracy(result), strict=True):
+    for lead, (width, rows) in enumerate(
+        zip(result["width"], chosen_accuracy(result), strict=True)
+    ):
         theirs = ["" for _ in rules]
         if width in PAPER_WIDTHS:
             theirs = [f"{PAPER[r][PAPER_WIDTHS.index(int(width))]:.2f} %" for r in rules]
         made.add_row(str(width), *(percent(row) for row in rows), *theirs)
+        made.add_row(*chosen_row(result, lead))
     return [made]
 
 

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from experiments import cnn_classification, cnn_report, held_out_choice, image_training, study
+from experiments import (
+    cnn_classification,
+    cnn_report,
+    grid_convergence,
+    held_out_choice,
+    image_training,
+    study,
+)
 from experiments.claims import Verdict
 from experiments.image_training import Budget
 from pcsim import store
@@ -71,3 +78,17 @@ def test_verdicts(ipc, bp, verdict):
     result = synthetic(ipc, bp)
     np.testing.assert_allclose(held_out_choice.chosen_accuracy(result)[0, 2], ipc)
     assert cnn_report.judge(result)[0].verdict == verdict
+
+
+def test_the_chosen_point_and_the_converged_points_are_told():
+    """One rate of two is chosen; beside the 0.99 of the other, it counts as failed."""
+    result = synthetic((0.7, 0.72, 0.71), (0.95, 0.96, 0.97))
+    coords = {"alpha": [1e-3, 1e-2], "weight_decay": [0.0], "gamma": [0.5]}
+    result.coords.update({name: np.array(values) for name, values in coords.items()})
+    assert held_out_choice.chosen_row(result, 0) == ["chosen", *["α = 0.01"] * 3]
+    np.testing.assert_allclose(
+        grid_convergence.converged(result)[0], [[1] * 3, [0.5] * 3, [0.5] * 3]
+    )
+    claim = cnn_report.judge(result)[2]
+    assert claim.text == "digits: iPC converges at more points of the grid than PC"
+    assert claim.verdict is Verdict.OPEN  # as many

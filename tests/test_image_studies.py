@@ -12,6 +12,7 @@ from experiments import (
     alexnet,
     alexnet_report,
     claims,
+    grid_convergence,
     image_training,
     robustness,
     robustness_report,
@@ -201,10 +202,10 @@ def test_converged_points_and_where_others_failed():
     test[:, 2] = np.array([0.70, 0.65, 0.7, 0.1]).reshape(4, 1, 1, 1, 1)
     test += 0.01 * np.arange(3).reshape(3, 1)
     test[1] += 0.05 + 0.001 * np.arange(3).reshape(3, 1)
-    rates = {"alpha": np.array([1e-4, 5e-4, 1e-3, 1e-2])}
+    rates = {"alpha": np.array([1e-4, 5e-4, 1e-3, 1e-2]), "gamma": np.array([0.5])}
     rules = ["BP", "PC", "iPC"]
     made = result_of("augmentation", alexnet.AUGMENTATIONS, rules, test, coords=rates)
-    np.testing.assert_allclose(alexnet_report.converged(made)[0].mean(-1), [1, 0.25, 0.75])
+    np.testing.assert_allclose(grid_convergence.converged(made)[0].mean(-1), [1, 0.25, 0.75])
     found = verdicts(alexnet_report.judge(made))
     assert len(found) == 11
     text = "none: iPC fails to converge only at the largest learning rate, 0.01"
@@ -218,9 +219,8 @@ def test_converged_points_and_where_others_failed():
     assert (found[text], found[more]) == (Verdict.OPEN, Verdict.OPEN)
     test[0, 2, 1] = 0.2  # now iPC fails at 5e-4 too
     assert verdicts(alexnet_report.judge(made))[text] is Verdict.FAILS
-    made = result_of(
-        "augmentation", alexnet.AUGMENTATIONS, rules, test, coords={"alpha": rates["alpha"] / 10}
-    )
+    rates = {**rates, "alpha": rates["alpha"] / 10}
+    made = result_of("augmentation", alexnet.AUGMENTATIONS, rules, test, coords=rates)
     other = verdicts(alexnet_report.judge(made))
     assert other[text] is Verdict.OPEN, "a grid without the largest rate cannot tell"
 
