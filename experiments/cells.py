@@ -7,12 +7,14 @@ the others. When the final result is stored, the folder is removed by `forget`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import torch
@@ -109,6 +111,17 @@ def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin_worker() -> None:
-    """Compute with one thread, and end at Ctrl-C without a word: the parent speaks."""
+    """Compute with one thread; end with the parent, and at Ctrl-C silently: the parent speaks.
+
+    A parent that is killed cannot stop its workers, which would go on with what they have queued.
+    """
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None, "only workers begin like this"
+    parent.join()
+    os._exit(1)

@@ -1,6 +1,10 @@
 """What scaled studies share: cells that resume, claims that are kept, scales by command line."""
 
+import os
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -81,6 +85,54 @@ def test_processes_find_what_one_process_finds(tmp_path):
     for name, one in alone.items():
         for variable in one.variables:
             np.testing.assert_allclose(together[name][variable], one[variable], rtol=1e-5)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    """Two of three cells are under way, each far longer than the test waits."""
+    program = f"""
+import os
+from functools import partial
+from pathlib import Path
+from rich.console import Console
+from experiments import cells
+
+if __name__ == "__main__":
+    folder = {str(tmp_path)!r}
+    long = "echo $PPID > {{}}/{{}}; exec sleep 20"
+    jobs = {{name: partial(os.system, long.format(folder, name)) for name in "abc"}}
+    cells.collect(jobs, Path(folder), "s", Console(quiet=True), processes=2)
+"""
+    (tmp_path / "program.py").write_text(program)
+    root = str(Path(cells.__file__).parents[1])
+    parent = subprocess.Popen(
+        [sys.executable, tmp_path / "program.py"], env={**os.environ, "PYTHONPATH": root}
+    )
+    numbers = [tmp_path / "a", tmp_path / "b"]
+    wait_until(lambda: all(n.exists() and n.read_text().strip() for n in numbers))
+    workers = [int(n.read_text()) for n in numbers]
+    assert all(map(alive, workers))
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not any(map(alive, workers)), 10)
+    assert not (tmp_path / "c").exists()
+
+
+def alive(process: int) -> bool:
+    """Return whether a process runs; one that is dead and not yet buried does not."""
+    status = Path(f"/proc/{process}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Look again and again, and fail after a while."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
 
 
 def test_claims_survive_the_store(tmp_path):
