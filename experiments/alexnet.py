@@ -44,7 +44,6 @@ SCALES = {
             epochs=5,
             seeds=(0, 1, 2),
             alphas=(1e-4, 1e-3, 1e-2),
-            gammas=(0.5, 1.0),
             batch=32,
         ),
         channels=NARROW,
@@ -63,7 +62,7 @@ SCALES = {
         )
     ),
 }
-"""`small`: 2048 of 50 000 samples, a narrow network, 6 points. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 samples, a narrow network, 3 points. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Result:

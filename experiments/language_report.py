@@ -104,6 +104,7 @@ def tables(result: Result) -> Sequence[Table]:
     )
     for column in ("", *rules):
         summary.add_column(column, justify="right")
+    rates = np.asarray(result["alpha"])
     rows: tuple[tuple[str, Mapping[str, Sequence[float] | Floats]], ...] = (
         (f"here ({setting.text.vocabulary} tokens)", ours),
         ("the paper (8001 tokens)", PAPER[setting.model]),
@@ -113,6 +114,7 @@ def tables(result: Result) -> Sequence[Table]:
         below = {r: np.asarray(of[r])[converged(r, of[r])] for r in rules}
         summary.add_row("converged seeds alone", *(_mean(below[r]) for r in rules))
         summary.add_row("number of them", *(f"{len(below[r])} of {len(of[r])}" for r in rules))
+    summary.add_row("learning rate, here", *(f"{rate:g}" for rate in rates))
     each = Table(title="test perplexity by seed")
     for column in ("seed", *rules):
         each.add_column(column, justify="right")

@@ -40,6 +40,8 @@ class Setting(Frozen):
     text: Text
     methods: tuple[Method, ...]
     seeds: tuple[int, ...]
+    rates: tuple[Positive, ...] = ()
+    """Learning rates that every method tries besides its own; dev perplexities choose."""
     epochs: Count
     check_windows: Count
     """Training windows between two measurements of the dev perplexity."""
@@ -54,6 +56,11 @@ class Setting(Frozen):
     weight_decay: NotNegative = 0.01
     """Not given in the paper; this is the default of PyTorch's AdamW."""
     device: str = "cpu"
+
+    def tried(self, method: Method) -> tuple[Method, ...]:
+        """Return a method at its own learning rate and at the others."""
+        own = method.alpha
+        return tuple(method.model_copy(update={"alpha": rate}) for rate in (own, *self.rates))
 
     def network(self, layer_norm: bool) -> Network:
         """Return the network of a method."""

@@ -2,7 +2,8 @@
 
 `pcsim experiment masked_lm` trains two blocks of full self-attention with one head and 128 features
 to name hidden tokens, by BP, PC and iPC with the hyper-parameters of the paper's best runs. The
-small scale takes less text, fewer tokens and batches of a quarter.
+small scale takes less text, fewer tokens, a narrower network and batches of a quarter, and every
+rule may choose between the published learning rate and a common one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def methods(batch: int) -> tuple[Method, ...]:
 SCALES = {
     "small": Setting(
         model="masked", text=shared.SMALL_TEXT, methods=methods(32), seeds=shared.SEEDS[0],
-        epochs=3, check_windows=1600, patience=5,
+        rates=shared.SMALL_RATES, epochs=2, check_windows=1600, patience=5,
+        features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
     ),
     "paper": Setting(
         model="masked", text=shared.PAPER_TEXT, methods=methods(128), seeds=shared.SEEDS[1],

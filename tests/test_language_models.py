@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import language_report, language_text, language_training, study
+from experiments import language_report, language_study, language_text, language_training, study
 from experiments.claims import Verdict
 from experiments.language_setting import Method, batches, checks
 from experiments.language_training import Watch, train
@@ -46,6 +46,32 @@ def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
     assert "iPC reaches a lower test perplexity than PC" in printed
     assert Verdict.OPEN.value in printed
     assert "three parts" in printed  # where the text came from
+
+
+def test_dev_perplexities_choose_the_learning_rate():
+    """Test perplexities say the opposite, and are not asked."""
+    setting = world.setting(rates=(0.5,), seeds=(0, 1))
+    better = {"BP": 0.01, "PC": 0.5, "iPC": 0.003}
+    cells = {}
+    for method in setting.methods:
+        for tried in setting.tried(method):
+            good = tried.alpha == better[method.name]
+            for seed in setting.seeds:
+                curve = np.array([30.0, 10.0 + seed, 20.0] if good else [30.0, 12.0, np.nan])
+                values = {
+                    "dev_perplexity": Variable(("windows",), curve),
+                    "test_perplexity": Variable((), np.array(99.0 if good else 1.0)),
+                    "best_windows": Variable((), np.array(32)),
+                }
+                name = language_study.cell_name(tried, seed)
+                cells[name] = Result(values, {"windows": np.array([0, 32, 64])})
+    variables, _ = language_study.gathered(cells, setting)
+    assert variables["alpha"].values.tolist() == list(better.values())
+    assert (variables["test_perplexity"].values == 99).all()
+    np.testing.assert_array_equal(variables["dev_perplexity"].values[1, 1], [30, 11, 20])
+    assert variables["tried_test_perplexity"].values.tolist() == [
+        [[99, 99], [1, 1]], [[1, 1], [99, 99]], [[99, 99], [1, 1]]
+    ]  # fmt: skip
 
 
 def test_budgets_are_equal(small_language):
