@@ -24,7 +24,7 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.dendritic_arrays import DendriticArrays
-from pcsim.continuous.flow import Force, Tau
+from pcsim.continuous.flow import Force, Tau, reference
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.hooks import IDEAL, map_hooks
 from pcsim.kernels.nonlinearity import NONLINEARITIES
@@ -128,7 +128,7 @@ class DendriticFlow:
     ) -> None:
         """Clamp new data; free states keep their values (or start at zero)."""
         clamps = self._encode(clamps)
-        like = next(c for c in clamps if c is not None)
+        like = reference(clamps, self.x)
         chips, samples = self.params.replicas, like.shape[1]
         kept = self.x if self.x and self.x[0].shape[1] == samples else None
         self.holds = tuple("free" if clamp is None else "clamped" for clamp in clamps)

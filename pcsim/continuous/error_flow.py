@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.delay import DelayLine, whole_steps
-from pcsim.continuous.flow import Force, Tau
+from pcsim.continuous.flow import Force, Tau, reference
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.convolution import ConvolutionKernel
@@ -125,7 +125,7 @@ class ErrorFlow:
         self.settle_weights()
         field = self.field
         clamps = self._encode(clamps)
-        like = next(c for c in clamps if c is not None)
+        like = reference(clamps, field.x)
         chips, samples = self.params.replicas, like.shape[1]
         kept = field.x if field.x and field.x[0].shape[1] == samples else None
         holds = self.network.holds(field.mode)
@@ -159,6 +159,9 @@ class ErrorFlow:
             known = self._membrane.get(index)
             if index in released or known is None or known.shape[1] != samples:
                 self._membrane[index] = field.x[index].clone()
+            elif (free := field.free_units(index)) is not None:
+                # Membranes of clamped units follow the clamp at once: else they would drive x̆.
+                known.copy_(torch.where(free.bool(), known, field.x[index]))
         self.inputs.load(samples, steps)
 
     def feedforward(self) -> None:
@@ -194,7 +197,8 @@ class ErrorFlow:
             drift = field.hold_masked(index, drift)
             if circuit.look_soma:
                 state, drift = self._look_ahead(index, drift)
-            forces.append(Force(f"x{index}", state, drift, self.tau_x[index], leaky, True))
+            free = field.free_units(index)
+            forces.append(Force(f"x{index}", state, drift, self.tau_x[index], leaky, True, free))
         return forces
 
     def _read_arrays(self) -> None:

@@ -15,11 +15,23 @@ from typing import Protocol
 
 from torch import Tensor
 
+from pcsim.errors import ConfigError
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
 
 Tau = float | Tensor
 """One time constant, or a tensor that broadcasts to (chip, sample, unit)."""
+
+
+def reference(clamps: Sequence[Tensor | None], states: Sequence[Tensor]) -> Tensor:
+    """Return a tensor with the samples, type and device of a load: a clamp, or a present state."""
+    found = next((tensor for tensor in (*clamps, *states) if tensor is not None), None)
+    if found is None:
+        raise ConfigError(
+            "load.clamps: no node is given data, and there are no states to let go from; clamp "
+            "data at one node at least"
+        )
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +45,9 @@ class Force:
     leaky: bool = True
     noisy: bool = False
     """Whether white noise of the circuit acts on this state (somas)."""
+    free: Tensor | None = None
+    """1 where the state moves, 0 where it is clamped; None: all of it moves. The force is zero
+    there already; noise has to be told."""
 
 
 class Flow(Protocol):

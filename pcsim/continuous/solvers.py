@@ -50,6 +50,14 @@ def _move(state: Tensor, force: Tensor, gain: Tau) -> None:
         state.add_(force, alpha=gain)
 
 
+def _kick(force: Force, size: float, draw: Draw) -> Tensor | None:
+    """Return white noise over one step, of standard deviation `size`; none where clamped."""
+    if not size or not force.noisy:
+        return None
+    kick = draw(force.state) * size
+    return kick if force.free is None else kick.mul_(force.free)
+
+
 class Euler:
     """s ← s + (dt/τ) force, θ ← θ + dt dθ/dt, both from one state; optional noise on somas."""
 
@@ -68,8 +76,9 @@ class Euler:
         flow.learn(self.dt)
         for force in forces:
             _move(force.state, force.value, self.gain(force))
-            if self.sigma and force.noisy:
-                force.state.add_(self.draw(force.state), alpha=self.sigma * sqrt(self.dt))
+            kick = _kick(force, self.sigma * sqrt(self.dt), self.draw)
+            if kick is not None:
+                force.state.add_(kick)
 
 
 class Exponential(Euler):
@@ -107,7 +116,9 @@ class RungeKutta:
             if stage == 0:
                 targets = [force.state for force in forces] + flow.weights
                 origin = [target.clone() for target in targets]
-                noise = [self._noise(force) for force in forces] + [None] * len(flow.weights)
+                size = self.sigma * sqrt(self.dt)
+                noise = [_kick(force, size, self.draw) for force in forces]
+                noise += [None] * len(flow.weights)
             stages.append(rates)
             if stage + 1 < len(self.weights):
                 step = self.nodes[stage] * self.dt
@@ -121,11 +132,6 @@ class RungeKutta:
                 target.add_(rates[position], alpha=weight * self.dt)
             if kick is not None:
                 target.add_(kick)
-
-    def _noise(self, force: Force) -> Tensor | None:
-        if not self.sigma or not force.noisy:
-            return None
-        return self.draw(force.state) * (self.sigma * sqrt(self.dt))
 
 
 SINGLE_STAGE = ("euler", "exponential", "maruyama")

@@ -239,12 +239,17 @@ class Field:
             result.append((index, self.hold_masked(index, total)))
         return result
 
+    def free_units(self, index: int) -> Tensor | None:
+        """Return 1 where units move, 0 where they are clamped, of a node clamped in part."""
+        if self.holds[index] != "masked":
+            return None
+        assert self._open_mask is not None
+        return self._open_mask
+
     def hold_masked(self, index: int, drift: Tensor) -> Tensor:
         """Return the drift in place, zero where a node is clamped in part."""
-        if self.holds[index] == "masked":
-            assert self._open_mask is not None
-            drift.mul_(self._open_mask)
-        return drift
+        free = self.free_units(index)
+        return drift if free is None else drift.mul_(free)
 
     def learn(self, nodes: Sequence[int], into: Views, alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·g for these nodes (g summed over samples)."""
