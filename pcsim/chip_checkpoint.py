@@ -46,6 +46,7 @@ class ChipCheckpoint:
         """Write everything atomically."""
         assert self.path
         run = self.run
+        run.recorder.flush()
         arrays: dict[str, np.ndarray] = {
             f"weights.{k}": w.detach().cpu().numpy() for k, w in enumerate(run.engine.weights())
         }
@@ -87,16 +88,18 @@ class ChipCheckpoint:
         if "label" in saved.variables:
             run.label = torch.as_tensor(saved["label"]).to(device)
         if "accuracy" in saved.variables:
-            rows = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
-            run.accuracy_rows = [(float(t), row) for t, row in rows]
+            past = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
+            run.accuracy_rows = [(float(t), row) for t, row in past]
+        rows = {}
         for name, variable in saved.variables.items():
             kind, _, rest = name.partition(".")
             if kind == "rows":
-                run.recorder.rows[rest] = list(variable.values)
+                rows[rest] = variable.values
             elif kind == "state":
                 self._states[rest] = torch.as_tensor(variable.values).to(device)
             elif kind == "chip":
                 self._on_chip[rest] = torch.as_tensor(variable.values).to(device)
+        run.recorder.restore(rows)
         return int(saved.attrs["epoch"]), int(saved.attrs["presentations"])
 
     def restore_states(self) -> None:

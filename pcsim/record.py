@@ -5,6 +5,7 @@ Statistics are small (chips × layers), so they stay in memory; trajectories go 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class Recorder:
         self.start = engine.flow.theta().flat.clone()
         self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
         self._path: Path | None = None
+        self._kept = 0
         self._before: dict[str, Tensor] = {}
         self._writer: StreamWriter | None = None
 
@@ -102,7 +104,18 @@ class Recorder:
             axis_dtype="float64",
             coord_attrs={"time": {"units": "s"}},
             overwrite=True,
+            keep_rows=self._kept,
         )
+
+    def restore(self, rows: Mapping[str, Array]) -> None:
+        """Take up the rows of an interrupted run; its trajectory file goes on behind them."""
+        self.rows = {name: list(values) for name, values in rows.items()}
+        self._kept = len(self.rows["time"]) if self.rows else 0
+
+    def flush(self) -> None:
+        """Write to disk what the trajectories have so far, as a checkpoint needs it there."""
+        if self._writer:
+            self._writer.flush()
 
     def _append(self, states: dict[str, Tensor]) -> None:
         assert self._path

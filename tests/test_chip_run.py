@@ -1,5 +1,7 @@
 """A run in continuous time: what it learns, records and refuses, and that it can be interrupted."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -177,6 +179,36 @@ def test_interrupted_and_resumed_is_uninterrupted(tmp_path, monkeypatch, name, w
     same(resumed, whole)
     same(store.load(out), whole)
     assert not kept.exists()
+
+
+def test_trajectories_of_a_resumed_run_are_those_of_a_whole_one(tmp_path, monkeypatch):
+    """Also with records behind the last checkpoint, which are made again."""
+    record = {"every": 3, "trajectories": True, "units": 5, "chips": 2}
+    one = setting(**CASES["carry"], record=record)
+    run(one, tmp_path / "whole.h5")
+    whole = store.load(tmp_path / "whole.trajectories.h5")
+    monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+    saves, left = chip_checkpoint.ChipCheckpoint.save, itertools.count()
+
+    def save_twice(self, epoch, done):
+        if next(left) < 2:
+            saves(self, epoch, done)
+
+    monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "save", save_twice)
+    seen = []
+
+    def report(status):
+        seen.append(status)
+        if len(seen) == 15:
+            raise KeyboardInterrupt
+
+    with pytest.raises(InterruptedRunError, match="goes on from"):
+        run(one, tmp_path / "a.h5", report=report)
+    part = store.load(tmp_path / "a.trajectories.h5", partial=True)
+    seen.clear()
+    run(one, tmp_path / "a.h5", report=lambda status: None)
+    same(store.load(tmp_path / "a.trajectories.h5"), whole)
+    assert 0 < len(part["time"]) < len(whole["time"]), "control: it was cut in the middle"
 
 
 def test_checkpoint_of_another_configuration_is_refused(tmp_path, monkeypatch):

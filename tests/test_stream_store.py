@@ -89,6 +89,36 @@ def test_interrupted_recording_keeps_its_rows(tmp_path, error, n):
         assert data.sizes["time"] == n
 
 
+@pytest.mark.parametrize("keep", [1, 5, 20])
+def test_going_on_drops_the_rows_behind_and_adds_new_ones(tmp_path, keep):
+    path, whole = tmp_path / "a.h5", tmp_path / "whole.h5"
+    with writer(whole) as stream:
+        fill(stream, 30)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path, 20, KeyboardInterrupt)
+    with writer(path, keep_rows=keep) as stream:
+        assert stream.rows == keep
+        for i in range(keep, 30):
+            stream.append(time=i / 2, energy=[i, -i], right=i % 2 == 0, count=i)
+    found, expected = load(path), load(whole)
+    assert found.attrs == expected.attrs
+    for name in [*expected.variables, *expected.coords]:
+        np.testing.assert_array_equal(found[name], expected[name], strict=True)
+
+
+def test_going_on_from_rows_that_are_not_there_is_refused_and_keeps_those_that_are(tmp_path):
+    path = tmp_path / "a.h5"
+    with pytest.raises(StoreError, match="the 3 rows to go on from are not there"):
+        writer(path, keep_rows=3)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path, 4, KeyboardInterrupt)
+    with pytest.raises(StoreError, match=r"cannot go on from row 5: energy has shape \(4, 2\)"):
+        writer(path, keep_rows=5)
+    with pytest.raises(StoreError, match="cannot go on from row 2: other is not there"):
+        StreamWriter(path, {"other": StreamVariable()}, keep_rows=2, axis_dtype=float)
+    assert len(load(path, partial=True)["time"]) == 4
+
+
 def test_interruption_in_the_middle_of_a_flush(tmp_path, monkeypatch):
     from pcsim.store import hdf5
 

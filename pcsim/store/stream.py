@@ -38,6 +38,9 @@ class StreamWriter:
 
     With `axis_dtype` each row brings its own label under the name of the axis, such as a time;
     without it the labels are 0, 1, 2, ….
+
+    With `keep_rows` it goes on with that many rows of an earlier recording that stopped, and drops
+    those behind them.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class StreamWriter:
         attrs: Mapping[str, Attr] | None = None,
         coord_attrs: Mapping[str, Mapping[str, Attr]] | None = None,
         overwrite: bool = False,
+        keep_rows: int = 0,
         buffer_bytes: int = 4 * 1024 * 1024,
     ) -> None:
         self._path, self._overwrite, self._axis = Path(path), overwrite, axis
@@ -80,23 +84,47 @@ class StreamWriter:
         self._written = 0
         self._buffered = 0
         files.check_target(self._path, overwrite)
-        if self._partial.exists() and not overwrite:
-            raise StoreError(
-                f"{self._partial}: holds an earlier recording that stopped; "
-                "move it away or allow overwriting"
-            )
-        chunks = {name: _chunks(values) for name, values in rows.items()}
-        with files.writing(self._partial):
-            image = hdf5.image(empty, growing=axis, chunks=chunks)
-            if overwrite:
-                self._partial.unlink(missing_ok=True)
-            files.write_new(self._partial, image)
-            self._file: Any = hdf5.reopen(self._partial)
+        self._file: Any
+        if keep_rows:
+            self._go_on(rows, keep_rows)
+        else:
+            self._begin(empty, {name: _chunks(values) for name, values in rows.items()})
         # What one flush can need at most: the rows, the unfinished chunk of each variable once
         # more, and the chunk index.
         unfinished = sum(_chunk_bytes(self._file[name]) for name in rows)
         full = sum(buffer.nbytes for buffer in self._buffers.values())
         self._growth = full + full // 16 + unfinished + _SLACK_BYTES
+
+    def _begin(self, empty: Result, chunks: Mapping[str, tuple[int, ...] | bool]) -> None:
+        if self._partial.exists() and not self._overwrite:
+            raise StoreError(
+                f"{self._partial}: holds an earlier recording that stopped; "
+                "move it away or allow overwriting"
+            )
+        with files.writing(self._partial):
+            image = hdf5.image(empty, growing=self._axis, chunks=chunks)
+            if self._overwrite:
+                self._partial.unlink(missing_ok=True)
+            files.write_new(self._partial, image)
+            self._file = hdf5.reopen(self._partial)
+
+    def _go_on(self, rows: Mapping[str, npt.NDArray[Any]], keep: int) -> None:
+        if not self._partial.exists():
+            raise StoreError(f"{self._partial}: the {keep} rows to go on from are not there")
+        with files.writing(self._partial):
+            self._file = hdf5.reopen(self._partial)
+            for name, values in rows.items():
+                found = self._file.get(name)
+                if found is None or found.shape[1:] != values.shape[1:] or len(found) < keep:
+                    here = "is not there" if found is None else f"has shape {found.shape}"
+                    self._file.close()
+                    raise StoreError(
+                        f"{self._partial}: cannot go on from row {keep}: {name} {here}, "
+                        f"but rows of shape {values.shape[1:]} are to be recorded"
+                    )
+            for name in rows:
+                self._file[name].resize(keep, axis=0)
+        self._written = keep
 
     @property
     def rows(self) -> int:
