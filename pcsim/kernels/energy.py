@@ -95,6 +95,7 @@ class PrecisionGaussian:
         self.params = params
         self.eps = self.xi = torch.empty(0)
         self._fixed = torch.as_tensor(energy.variance, dtype=torch.float64).log()
+        self._seen = self._fixed
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
@@ -110,7 +111,9 @@ class PrecisionGaussian:
     def errors(self, x: Tensor, mu: Tensor) -> Tensor:
         """Return ξ = (x − μ)/σ²."""
         torch.sub(x, mu, out=self.eps)
-        return torch.mul(self.eps, torch.exp(-self.log_var), out=self.xi)
+        # Kept as it is now: `total` may be asked after it has learned.
+        self._seen = self.log_var.clone() if self.energy.learned else self._fixed
+        return torch.mul(self.eps, torch.exp(-self._seen), out=self.xi)
 
     def add_own(self, drift: Tensor) -> Tensor:
         """Return drift − ξ."""
@@ -126,8 +129,8 @@ class PrecisionGaussian:
         return self.log_var.exp()
 
     def cost(self, eps: Tensor) -> Tensor:
-        """Return ½ Σ [ε²/σ² + ln σ²] (replica,)."""
-        return 0.5 * (eps.square() * torch.exp(-self.log_var) + self.log_var).sum((1, 2))
+        """Return ½ Σ [ε²/σ² + ln σ²] (replica,), with the variance of the last errors."""
+        return 0.5 * (eps.square() * torch.exp(-self._seen) + self._seen).sum((1, 2))
 
     def total(self) -> Tensor:
         """Return the cost of the last errors."""

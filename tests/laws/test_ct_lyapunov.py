@@ -2,9 +2,11 @@
 
 import ct_oracle as ct
 import energy_oracle as oracle
+import numpy as np
 import pytest
 import torch
 
+from pcsim.energies import Gaussian
 from pcsim.network import Network
 
 NETWORK = Network.mlp([4, 6, 5, 3], "tanh")
@@ -130,3 +132,22 @@ def test_ideal_dendrites_have_it():
     energies = curve(started(0.02, kind="dendritic", tau_w=10.0), 200)
     # Only on the manifold where interneurons predict exactly: they do from the start.
     assert float(energies.diff(dim=0).max()) <= 1e-12 * float(energies[0].max())
+
+
+def test_the_energy_of_learned_variances_is_that_of_the_errors():
+    """E_l of a step belongs to the state before it, the variances of that state included."""
+    learned = Gaussian(learned=True)
+    network = Network.mlp([2, 3, 2], "tanh", output=learned, hidden=learned)
+    params = oracle.random_parameters(network, 2, seed=3)
+    chips = ct.engine(network, params, 0.1, tau_w=2.0)
+    clamps = oracle.clamps_of(network, "supervised", 2, 3, seed=4)
+    chips.load(clamps)
+    ct.stir(chips)
+    for _ in range(5):
+        theta = params.flat.clone()
+        states = [chips.flow.states()[f"x{k}"].clone() for k in range(3)]
+        expected = oracle.energy(network, params.of, "supervised", states)
+        chips.advance(1)
+        found = chips.flow.energy_by_node().sum(1)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert not torch.equal(params.flat, theta), "control: the variances have moved"
