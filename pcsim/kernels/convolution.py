@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pcsim.errors import UnsupportedError
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import After, Before
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.place_sums import backward_sum, forward_sum, refuse_losses
 from pcsim.maps import Convolution
+from pcsim.substrate.expression import Value
 
 aten = torch.ops.aten
 
@@ -34,12 +35,8 @@ class ConvolutionKernel:
         counter: Counter | None,
         hooks: MapHooks = IDEAL,
     ) -> None:
-        for hook in (hooks.product, hooks.feedback):
-            if hook and hook.aggregates:
-                raise UnsupportedError(
-                    f"hardware: {hook.aggregates[0]!r} is a sum over a row of a dense array, which "
-                    f"is not modelled for convolutions"
-                )
+        if hooks.feedback:
+            refuse_losses(hooks.feedback.aggregates)
         self.spec = spec
         self.params = params
         self.counter = counter
@@ -80,9 +77,19 @@ class ConvolutionKernel:
                 drive[replica].copy_(a.view(len(a), -1))
         if self.counter:
             self.counter.product("forward")
-        if self.hooks.product:
-            drive = self.hooks.product(drive)
+        if hook := self.hooks.product:
+            drive = hook(drive, **self._forward_sums(hook.aggregates))
         return self.after.emit(drive)
+
+    def _forward_sums(self, names: tuple[str, ...]) -> dict[str, Value]:
+        spec = self.spec
+        images = [self.before.of_replica(k).view(-1, *spec.image) for k in range(len(self._read))]
+        return {
+            name: torch.stack(
+                [forward_sum(name, v, w, spec) for v, w in zip(images, self._read, strict=True)]
+            )
+            for name in names
+        }
 
     def receive(self, xi: Tensor) -> None:
         """Take the error at μ and turn it into δ at the drive."""
@@ -98,10 +105,20 @@ class ConvolutionKernel:
         if self.counter:
             self.counter.product("backward")
         pulled = parts[0] if len(parts) == 1 else torch.cat(parts)
-        if self.hooks.feedback:
-            pulled = self.hooks.feedback(pulled)
+        if hook := self.hooks.feedback:
+            pulled = hook(pulled, **self._backward_sums(hook.aggregates, back))
         pulled = self.before.pull(pulled, x)
         return pulled if onto is None else onto.add_(pulled)
+
+    def _backward_sums(self, names: tuple[str, ...], back: Tensor) -> dict[str, Value]:
+        spec, delta = self.spec, self.after.delta
+        errors = [delta[k].view(-1, *spec.shape) for k in range(len(back))]
+        return {
+            name: torch.stack(
+                [backward_sum(name, d, w, spec) for d, w in zip(errors, back, strict=True)]
+            )
+            for name in names
+        }
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·gradient, for weights and bias."""

@@ -68,19 +68,30 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 
 def row_sums(names: tuple[str, ...], signal: Tensor, weights: Tensor) -> dict[str, Value]:
     """Return the sums of `AGGREGATES` for a signal v at weights (chip, post, pre)."""
-    return {name: _ROW_SUMS[name](signal, weights) for name in names}
+    return {name: _row_sum(name, signal, weights) for name in names}
 
 
-def _tapered(v: Tensor, w: Tensor) -> Tensor:
-    position = torch.arange(1, w.shape[-1] + 1, dtype=v.dtype, device=v.device) / w.shape[-1]
-    return (v * (1 - (1 - position) ** 2)) @ w.mT
+def _row_sum(name: str, v: Tensor, w: Tensor) -> Tensor:
+    signal, weight = TERMS[name]
+    if signal is None:
+        return weight(w).sum(-1).unsqueeze(1)
+    if name == "power":
+        return signal(v).sum(-1, keepdim=True)  # without a product by ones
+    return signal(v) @ weight(w).mT
 
 
-_ROW_SUMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "power": lambda v, w: v.square().sum(-1, keepdim=True),
-    "weighted_power": lambda v, w: v.square() @ w.abs().mT,
-    "squared_power": lambda v, w: v.square() @ w.square().mT,
-    "load": lambda v, w: w.abs().sum(-1).unsqueeze(1),
-    "current": lambda v, w: v.abs() @ w.abs().mT,
-    "tapered": _tapered,
+def _taper(w: Tensor) -> Tensor:
+    position = torch.arange(1, w.shape[-1] + 1, dtype=w.dtype, device=w.device) / w.shape[-1]
+    return w * (1 - (1 - position) ** 2)
+
+
+TERMS: dict[str, tuple[Callable[[Tensor], Tensor] | None, Callable[[Tensor], Tensor]]] = {
+    "power": (torch.square, lambda w: torch.ones_like(w[..., :1, :])),
+    "weighted_power": (torch.square, torch.abs),
+    "squared_power": (torch.square, torch.square),
+    "load": (None, torch.abs),
+    "current": (torch.abs, torch.abs),
+    "tapered": (lambda v: v, _taper),
 }
+"""Each sum of `AGGREGATES` as a product: what becomes of the signal (None: it does not enter) and
+of the weights (…, post, pre)."""

@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
 from pcsim import config
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
 from pcsim.errors import UnsupportedError
+from pcsim.kernels import place_sums
+from pcsim.kernels.hooks import row_sums
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import initial_parameters
+from pcsim.maps import Convolution
 from pcsim.network import Network
 from pcsim.run import run
 from pcsim.substrate import Chips, Effect, Seeded, Substrate
+from pcsim.substrate.effect import AGGREGATES
 
 PIECES = {
     "levels": {"kind": "quantized_weights", "bits": 5, "range": 0.5},
@@ -23,6 +28,9 @@ PIECES = {
     "errors": {"kind": "read_noise", "where": "error", "sigma": 0.02},
     "feedback": {"kind": "read_noise", "where": "feedback", "sigma": 0.02},
     "weights": {"kind": "read_noise", "where": "weight", "sigma": 0.01},
+    "devices": {"kind": "array_read_noise", "sigma": 0.05},
+    "shot": {"kind": "array_read_noise", "sigma": 0.05, "reference": "root_weight"},
+    "range": {"kind": "array_read_noise", "sigma": 0.01, "reference": "range"},
     "thermal": {"kind": "white_noise", "sigma": 0.01},
     "leak": {"kind": "mismatch", "of": "tau_x", "sigma": 0.1},
 }  # fmt: skip
@@ -98,7 +106,42 @@ def test_sequences_refuse_arrays_by_name(site):
         population(network, other)
 
 
-def test_convolutions_refuse_row_sums_by_name():
+STRIDED = Convolution((3, 7, 6), 4, kernel=3, stride=2, padding=1)
+
+
+def patches(images):
+    """Return the patch of every place (sample, place, pre), as a loop would cut it out."""
+    return functional.unfold(images, STRIDED.kernel, 1, STRIDED.padding, STRIDED.stride).mT
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_row_sums_of_a_place_are_those_of_its_patch(name):
+    v = torch.randn(5, *STRIDED.image, dtype=torch.float64)
+    w = torch.randn(4, 3, 3, 3, dtype=torch.float64)
+    found = place_sums.forward_sum(name, v, w, STRIDED).expand(5, -1)
+    dense = row_sums((name,), patches(v), w.flatten(1)[None])[name]
+    places = STRIDED.units // STRIDED.channels
+    expected = torch.as_tensor(dense).expand(5, places, 4).mT.flatten(1)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", place_sums.ADDITIVE)
+def test_row_sums_of_a_pixel_add_up_over_its_places(name):
+    """Every place is read backwards by itself, and its row sums are put where its patch is."""
+    delta = torch.randn(5, *STRIDED.shape, dtype=torch.float64)
+    w = torch.randn(4, 3, 3, 3, dtype=torch.float64)
+    sent = delta.flatten(2).mT  # (sample, place, channel)
+    each = torch.as_tensor(row_sums((name,), sent, w.flatten(1).mT[None])[name]).expand(5, -1, 27)
+    size, kernel = STRIDED.image[1:], (STRIDED.kernel,) * 2
+    expected = functional.fold(each.mT, size, kernel, 1, STRIDED.padding, STRIDED.stride).flatten(1)
+    found = place_sums.backward_sum(name, delta, w, STRIDED)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    assert (found.view(5, 3, 7, 6)[..., 0, 0] != found.view(5, 3, 7, 6)[..., 2, 2]).all(), "control"
+
+
+@pytest.mark.parametrize("name", ["load", "current", "tapered"])
+def test_losses_of_a_line_are_refused_backwards_alone(name):
     network = Network.cnn(image=(1, 4, 4), channels=(2,), dense=())
-    with pytest.raises(UnsupportedError, match=r"hardware: 'current' is a sum over a row"):
-        population(network, "product", "s - 0.1*current")
+    population(network, "product", f"s - 0.1*{name}")
+    with pytest.raises(UnsupportedError, match=f"hardware: '{name}' at the site 'feedback'"):
+        population(network, "feedback", f"s - 0.1*{name}")
