@@ -7,20 +7,15 @@ the others. When the final result is stored, the folder is removed by `forget`.
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from concurrent.futures import as_completed
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
+from experiments import workers
 from pcsim import store
 from pcsim.errors import InterruptedRunError
 from pcsim.store import Result
@@ -93,35 +88,7 @@ def _measured(measures: Mapping[str, Measure], processes: int) -> Iterator[tuple
         for name, measure in measures.items():
             yield name, measure()
         return
-    with _workers(processes) as pool:
+    with workers.pool(processes) as pool:
         names = {pool.submit(measure): name for name, measure in measures.items()}
         for future in as_completed(names):
             yield names[future], future.result()
-
-
-@contextmanager
-def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=_begin_worker
-    )
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)  # after an interruption, do not begin what is waiting
-
-
-def _begin_worker() -> None:
-    """Compute with one thread; end with the parent, and at Ctrl-C silently: the parent speaks.
-
-    A parent that is killed cannot stop its workers, which would go on with what they have queued.
-    """
-    torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = parent_process()
-    assert parent is not None, "only workers begin like this"
-    parent.join()
-    os._exit(1)

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments import fullbatch_report, study
+from experiments import fullbatch_report, study, workers
 from pcsim import datasets, metrics
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
@@ -154,7 +154,7 @@ def main(out: Path, scale: str) -> None:
     names = {cell: _name(*cell) for cell in product(*axes)}
     order = sorted(names, key=lambda cell: -cell[0])  # deep networks take longest
     measures = {names[cell]: partial(train, setting, *cell, images) for cell in order}
-    found = run.collect(measures, processes=study.PROCESSES)
+    found = run.collect(measures, processes=workers.PROCESSES)
     dims = ("depth", "rule", "rate")
     shape = tuple(map(len, axes))
     variables = {}

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from experiments import generative_report as report
-from experiments import study
+from experiments import study, workers
 from experiments.associative_recall import MEMORIES, RecallSetting, recall
 from experiments.image_sets import ImageSet, load
 from pcsim.backends.discrete import Discrete
@@ -119,7 +119,7 @@ def main(out: Path, scale: str) -> None:
         for kind in MEMORIES
     }
     measures |= {names[c]: partial(train, setting, *c[1:], images[c[0]]) for c in order}
-    found = run.collect(measures, processes=study.PROCESSES)
+    found = run.collect(measures, processes=workers.PROCESSES)
     energy = np.stack([found[name]["energy"] for name in names.values()])
     variables = {
         "energy": Variable(

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from experiments import hyperparameter_report as report
-from experiments import study
+from experiments import study, workers
 from experiments.training_cells import train
 from pcsim.architectures.choice import NetworkConfig
 from pcsim.architectures.mlp import Mlp
@@ -96,7 +96,7 @@ def main(out: Path, scale: str) -> None:
     names = {cell: _name(*cell) for cell in product(*axes)}
     order = sorted(names, key=lambda cell: cell[1] == "PC")  # iPC takes longest
     measures = {names[cell]: partial(train, config_of(setting, *cell)) for cell in order}
-    found = run.collect(measures, processes=study.PROCESSES)
+    found = run.collect(measures, processes=workers.PROCESSES)
     dims = ("trial", "rule", "weight_decay", "gamma", "alpha", "epoch")
     variables = {}
     for name, about in report.ABOUT.items():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments import study
+from experiments import workers
 from pcsim import config, datasets
 from pcsim.frozen import Frozen
 from pcsim.kernels.parameters import Parameters
@@ -57,7 +57,7 @@ class Budget(Frozen):
     @property
     def processes(self) -> int:
         """Cells that are measured side by side: a GPU is not shared."""
-        return study.PROCESSES if self.device == "cpu" else 1
+        return workers.PROCESSES if self.device == "cpu" else 1
 
 
 class Point(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from experiments import language_report as report
-from experiments import study
+from experiments import study, workers
 from experiments.language_setting import Method, Setting
 from experiments.language_text import Text, sentencepiece
 from experiments.language_training import train
@@ -93,7 +93,7 @@ def main(name: str, scales: Mapping[str, Setting], out: Path, scale: str) -> Non
         cell: partial(train, setting, *run, keep=begun.cells_folder / f"{cell}.checkpoint")
         for cell, run in runs.items()
     }
-    processes = study.PROCESSES if setting.device == "cpu" else 1
+    processes = workers.PROCESSES if setting.device == "cpu" else 1
     cells = begun.collect(measures, processes)
     variables, coords = gathered(cells, setting)
     origin = str(next(iter(cells.values())).attrs["data_origin"])

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments import mlp_report as report
-from experiments import study
+from experiments import study, workers
 from experiments.training_cells import train
 from pcsim.architectures.fields import EnergyConfig
 from pcsim.architectures.mlp import Mlp
@@ -170,7 +170,7 @@ def main(out: Path, scale: str) -> None:
     run = study.begin("mlp_classification", SCALES, scale, out)
     setting = SCALES[scale]
     jobs = {name: partial(train, job) for name, job in _long_first(search_jobs(setting)).items()}
-    searched = run.collect(jobs, processes=study.PROCESSES)
+    searched = run.collect(jobs, processes=workers.PROCESSES)
     grids = {
         (data, rule): validation_grid(setting, searched, data, rule)
         for data, rule in product(setting.data, SEARCHED)
@@ -181,7 +181,7 @@ def main(out: Path, scale: str) -> None:
     }
     last = report_jobs(setting, chosen)
     measures = {name: partial(train, job) for name, job in _long_first(last).items()}
-    trained = run.collect(measures, processes=study.PROCESSES)
+    trained = run.collect(measures, processes=workers.PROCESSES)
     variables, coords = assemble(setting, grids, chosen, [trained[name] for name in last])
     claims = report.judge(Result(variables, coords))
     run.publish(variables, coords, claims, report.tables, {"": report.draw})

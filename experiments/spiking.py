@@ -8,21 +8,19 @@ control. It prints tables, writes `spiking.h5` and `spiking.png`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import fields
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from experiments import workers
 from experiments.spiking_fidelity import Fidelity, random_fidelity
 from experiments.spiking_tasks import DIGITS, DT, SEEDS, TAU_ERR, TAU_X, XOR, Learned, learn
 from experiments.stability_theory import Floats
@@ -42,17 +40,15 @@ TASKS = {"xor": XOR, "digits": DIGITS}
 
 def learned(task: str) -> Learned:
     """Train one task (in a process of its own, with one thread)."""
-    torch.set_num_threads(1)
     return learn(TASKS[task], CHIPS)
 
 
 def all_learned(console: Console) -> dict[str, Learned]:
     """Train both tasks, in parallel where there are two processors."""
     found = {}
-    workers = min(2, os.cpu_count() or 1)
     with (
         console.status("training on XOR and digits: some minutes"),
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+        workers.pool(workers.PROCESSES) as pool,
     ):
         futures = {pool.submit(learned, task): task for task in TASKS}
         for future in as_completed(futures):

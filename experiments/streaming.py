@@ -9,10 +9,8 @@ per sample is the same everywhere: τ_w = T_pres/η. It prints a table, writes `
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
+from experiments import workers
 from experiments.stability_theory import Floats
 from experiments.streaming_bias import KINDS, World, measured_bias
 from experiments.streaming_regimes import REGIMES, Presenter, Regime, StreamRun
@@ -105,8 +104,7 @@ def digits_accuracy(regime: Regime, t_pres: float, **size: int) -> Floats:
 
 
 def accuracy(task: str, regime: int, t_pres: float) -> Floats:
-    """Run one cell of the study (in a process of its own, with one thread)."""
-    torch.set_num_threads(1)
+    """Run one cell of the study."""
     if task == "xor":
         return xor_accuracy(REGIMES[regime], t_pres)
     return digits_accuracy(REGIMES[regime], t_pres)
@@ -120,11 +118,7 @@ def accuracies(console: Console) -> dict[str, Floats]:
     # Long cells first, so that no processor waits for the last one.
     cells = sorted(_cells(), key=lambda cell: -cell[3])
     columns = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeElapsedColumn())
-    workers = min(2, os.cpu_count() or 1)
-    with (
-        Progress(*columns, console=console) as progress,
-        ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-    ):
+    with Progress(*columns, console=console) as progress, workers.pool(workers.PROCESSES) as pool:
         bar = progress.add_task("training chips", total=len(cells))
         futures = {pool.submit(accuracy, task, r, t): (task, r, t) for task, r, t, _ in cells}
         for future in as_completed(futures):

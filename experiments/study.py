@@ -13,7 +13,6 @@ functions of the stored result alone, so that they can be made again without mea
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +28,6 @@ from pcsim import store
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
-
-PROCESSES = min(2, os.cpu_count() or 1)
-"""Processes of a study whose cells are not timed."""
 
 Draw = Callable[[Result, Path], Path]
 """Draws a stored result into a file and returns its path."""

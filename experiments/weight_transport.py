@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments import study
+from experiments import study, workers
 from experiments import weight_transport_report as report
 from pcsim.architectures.mlp import Mlp
 from pcsim.chip_run import ChipRun
@@ -163,7 +163,7 @@ def main(out: Path, scale: str) -> None:
     run = study.begin("weight_transport", SCALES, scale, out)
     setting = SCALES[scale]
     measures = {re.sub(r"\W+", "_", w.name): partial(train, setting, w) for w in setting.ways}
-    found = list(run.collect(measures, processes=study.PROCESSES).values())
+    found = list(run.collect(measures, processes=workers.PROCESSES).values())
     variables = {
         name: Variable(
             ("way", *first.dims),

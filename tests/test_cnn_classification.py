@@ -9,7 +9,7 @@ from experiments import (
     grid_convergence,
     held_out_choice,
     image_training,
-    study,
+    workers,
 )
 from experiments.claims import Verdict
 from experiments.image_training import Budget
@@ -28,7 +28,7 @@ TINY = cnn_classification.Setting(
 
 def test_whole_study(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(cnn_classification.SCALES, "small", TINY)
-    monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setattr(workers, "PROCESSES", 1)
     monkeypatch.setenv("COLUMNS", "160")
     cnn_classification.main(tmp_path, "small")
     result = store.load(tmp_path / "cnn_classification_small.h5")

@@ -16,9 +16,9 @@ from experiments import (
     image_training,
     robustness,
     robustness_report,
-    study,
     width,
     width_report,
+    workers,
 )
 from experiments.claims import Verdict
 from experiments.image_training import Budget, Point
@@ -45,7 +45,7 @@ SHAPES = {"alexnet": (2, 3, 2, 1, 2, 2, 2), "width": (2, 2, 2, 1, 1, 2, 2)}
 def coloured(monkeypatch):
     data = picture_world.pictures()
     monkeypatch.setattr(datasets, "load", lambda name, *, unverified=False: data)
-    monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setattr(workers, "PROCESSES", 1)
 
 
 @pytest.mark.parametrize("name", TINY)

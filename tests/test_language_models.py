@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import language_report, language_study, language_text, language_training, study
+from experiments import (
+    language_report,
+    language_study,
+    language_text,
+    language_training,
+    workers,
+)
 from experiments.claims import Verdict
 from experiments.language_setting import Method, batches, checks
 from experiments.language_training import Watch, train
@@ -31,7 +37,7 @@ def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
     name = STUDIES[model]
     module = import_module(f"experiments.{name}")
     monkeypatch.setitem(module.SCALES, "small", world.setting(model))
-    monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setattr(workers, "PROCESSES", 1)
     monkeypatch.setenv("COLUMNS", "160")
     module.main(tmp_path, "small")
     assert {p.name for p in tmp_path.iterdir()} == {f"{name}_small.h5", f"{name}_small.png"}

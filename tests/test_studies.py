@@ -21,9 +21,9 @@ from experiments import (
     generative_efficiency,
     hyperparameter_convergence,
     mlp_classification,
-    study,
     update_time,
     weight_transport,
+    workers,
 )
 from experiments.associative_recall import RecallSetting
 from experiments.claims import Claim, Verdict
@@ -249,7 +249,7 @@ TINY = {
 @pytest.mark.parametrize("name", TINY)
 def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(import_module(f"experiments.{name}").SCALES, "small", TINY[name])
-    monkeypatch.setattr(study, "PROCESSES", 1)
+    monkeypatch.setattr(workers, "PROCESSES", 1)
     assert call(monkeypatch, name, "--scale", "small", "-o", str(tmp_path)) == 0
     made = {p.name for p in tmp_path.iterdir()}
     recall = {f"{name}_small_recall.png"} if name.startswith("gen") else set()
