@@ -16,6 +16,7 @@ from experiments.held_out_choice import (
     chosen_accuracy,
     chosen_row,
     compare,
+    compare_rules,
     has_learnt,
     percent,
 )
@@ -35,22 +36,14 @@ def judge(result: Result) -> list[Claim]:
     """Set accuracies and shares of converged points beside the paper's claims."""
     rules = [str(r) for r in result["rule"]]
     names = [str(n) for n in result["augmentation"]]
-    bp, pc, ipc = (rules.index(r) for r in ("BP", "PC", "iPC"))
+    pc, ipc = (rules.index(r) for r in ("PC", "iPC"))
     accuracy, share = chosen_accuracy(result), grid_convergence.converged(result)
     claims = []
-    for name, rows, shares in zip(names, accuracy, share, strict=True):
-        for better, worse in ((ipc, pc), (bp, ipc)):
-            claims.append(
-                Claim(
-                    f"{name}: {rules[better]} classifies better than {rules[worse]}",
-                    compare(rows[better], rows[worse]),
-                    f"{rules[better]} {percent(rows[better])}, "
-                    f"{rules[worse]} {percent(rows[worse])}",
-                )
-            )
+    for lead, (name, rows, shares) in enumerate(zip(names, accuracy, share, strict=True)):
+        for better, worse in (("iPC", "PC"), ("BP", "iPC")):
+            claims.append(compare_rules(result, lead, better, worse))
         learnt = has_learnt(rows[ipc], rows[pc])
         claims.append(grid_convergence.more_points(name, shares[ipc], shares[pc], learnt))
-        lead = names.index(name)
         claims.append(grid_convergence.fails_only_at_the_largest_rate(result, name, lead, ipc))
     for index, rule in enumerate(rules):
         plain, more = (accuracy[names.index(n), index] for n in ("none", "augmented"))

@@ -14,7 +14,7 @@ from experiments.held_out_choice import (
     at_best_point,
     chosen_accuracy,
     chosen_row,
-    compare,
+    compare_rules,
     has_learnt,
     percent,
 )
@@ -34,17 +34,9 @@ def judge(result: Result) -> list[Claim]:
     rules = [str(r) for r in result["rule"]]
     accuracy, share = chosen_accuracy(result), grid_convergence.converged(result)
     found = []
-    for name, rows, shares in zip(result["data"], accuracy, share, strict=True):
+    for lead, (name, rows, shares) in enumerate(zip(result["data"], accuracy, share, strict=True)):
+        found += [compare_rules(result, lead, "iPC", other) for other in ("BP", "PC")]
         ipc, pc = rows[rules.index("iPC")], rows[rules.index("PC")]
-        for other in ("BP", "PC"):
-            theirs = rows[rules.index(other)]
-            found.append(
-                Claim(
-                    f"{name}: iPC classifies better than {other}",
-                    compare(ipc, theirs),
-                    f"iPC {percent(ipc)}, {other} {percent(theirs)}",
-                )
-            )
         most, fewer = (shares[rules.index(r)] for r in ("iPC", "PC"))
         learnt = has_learnt(ipc, pc)
         found.append(grid_convergence.more_points(str(name), most, fewer, learnt))

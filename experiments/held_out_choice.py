@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from experiments.claims import Verdict, judged
+from experiments.claims import Claim, Verdict, judged
 from pcsim.compare.interval import paired_gap
 from pcsim.store import Result
 
@@ -77,6 +77,35 @@ def compare(first: Floats, second: Floats) -> Verdict:
     if not np.isfinite([gap.low, gap.high]).all() or gap.low <= 0 <= gap.high:
         return Verdict.OPEN
     return judged(gap.low > 0)
+
+
+def compare_rules(result: Result, lead: int, better: str, worse: str) -> Claim:
+    """Judge the claim that one rule classifies better than another, at their chosen points.
+
+    A rule that loses with the smallest or largest learning rate of the grid might do better beyond
+    it: then nothing is decided.
+    """
+    rules = [str(r) for r in result["rule"]]
+    first, second = (chosen_accuracy(result)[lead, rules.index(r)] for r in (better, worse))
+    verdict = compare(first, second)
+    evidence = f"{better} {percent(first)}, {worse} {percent(second)}"
+    loser = worse if verdict is Verdict.HOLDS else better
+    if verdict is not Verdict.OPEN and (edge := _edge_rate(result, lead, rules.index(loser))):
+        verdict = Verdict.OPEN
+        evidence += f"; but {loser} has chosen {edge}"
+    lead_name = result[result.variables["test_accuracy"].dims[0]][lead]
+    return Claim(f"{lead_name}: {better} classifies better than {worse}", verdict, evidence)
+
+
+def _edge_rate(result: Result, lead: int, rule: int) -> str:
+    """Return in words that a chosen learning rate is the first or last of several; "" if not."""
+    rates = np.asarray(result["alpha"], float)
+    shape = tuple(len(result[axis]) for axis in SYMBOLS)
+    k = int(np.unravel_index(best_point(result)[lead, rule], shape)[0])
+    if len(rates) == 1 or rates[k] not in (rates.min(), rates.max()):
+        return ""
+    end = "smallest" if rates[k] == rates.min() else "largest"
+    return f"the {end} learning rate, {rates[k]:g}"
 
 
 def has_learnt(*accuracies: Floats) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,14 @@ from matplotlib.ticker import MaxNLocator
 from rich.table import Table
 
 from experiments.claims import Claim, Verdict
-from experiments.held_out_choice import Floats, chosen_accuracy, chosen_row, compare, percent
+from experiments.held_out_choice import (
+    Floats,
+    chosen_accuracy,
+    chosen_row,
+    compare,
+    compare_rules,
+    percent,
+)
 from experiments.rule_styles import STYLES
 from pcsim import plots
 from pcsim.store import Result
@@ -32,14 +40,10 @@ def judge(result: Result) -> list[Claim]:
     widths, accuracy = np.asarray(result["width"]), chosen_accuracy(result)
     rules = [str(r) for r in result["rule"]]
     bp, ipc = accuracy[:, rules.index("BP")], accuracy[:, rules.index("iPC")]
-    claims = [
-        Claim(
-            f"C = {width}: iPC classifies better than BP",
-            compare(mine, theirs),
-            f"iPC {percent(mine)}, BP {percent(theirs)}",
-        )
-        for width, mine, theirs in zip(widths, ipc, bp, strict=True)
-    ]
+    claims = []
+    for lead in range(len(widths)):
+        claim = compare_rules(result, lead, "iPC", "BP")
+        claims.append(replace(claim, text=f"C = {claim.text}"))
     claims.append(_half_the_width(widths.tolist(), ipc, bp))
     claims.append(
         Claim(

@@ -54,13 +54,19 @@ def test_budgets_are_equal():
 
 
 def synthetic(ipc, bp):
-    """One data set, two learning rates, three epochs; the better rate and epoch are known."""
-    held, test = (np.full((1, 3, 2, 1, 1, len(ipc), 3), 0.1) for _ in range(2))
+    """One data set, three learning rates, three epochs; the better rate and epoch are known."""
+    held, test = (np.full((1, 3, 3, 1, 1, len(ipc), 3), 0.1) for _ in range(2))
     held[0, :, 1, ..., 1] = 0.9
     test[0, 0, 1, ..., 1], test[0, 1, 1, ..., 1], test[0, 2, 1, ..., 1] = bp, 0.3, ipc
     test[0, :, 0] = 0.99  # a rate that validation does not choose
     dims = ("data", "rule", "alpha", "weight_decay", "gamma", "seed", "epoch")
-    coords = {"data": np.array(["digits"]), "rule": np.array(["BP", "PC", "iPC"])}
+    coords = {
+        "data": np.array(["digits"]),
+        "rule": np.array(["BP", "PC", "iPC"]),
+        "alpha": np.array([1e-4, 1e-3, 1e-2]),
+        "weight_decay": np.array([0.0]),
+        "gamma": np.array([0.5]),
+    }
     variables = {"validation_accuracy": held, "test_accuracy": test}
     return Result({n: Variable(dims, v) for n, v in variables.items()}, coords)
 
@@ -81,14 +87,26 @@ def test_verdicts(ipc, bp, verdict):
 
 
 def test_the_chosen_point_and_the_converged_points_are_told():
-    """One rate of two is chosen; beside the 0.99 of the other, it counts as failed."""
+    """One rate of three is chosen; beside the 0.99 of another, it counts as failed."""
     result = synthetic((0.7, 0.72, 0.71), (0.95, 0.96, 0.97))
-    coords = {"alpha": [1e-3, 1e-2], "weight_decay": [0.0], "gamma": [0.5]}
-    result.coords.update({name: np.array(values) for name, values in coords.items()})
-    assert held_out_choice.chosen_row(result, 0) == ["chosen", *["α = 0.01"] * 3]
+    assert held_out_choice.chosen_row(result, 0) == ["chosen", *["α = 0.001"] * 3]
     np.testing.assert_allclose(
-        grid_convergence.converged(result)[0], [[1] * 3, [0.5] * 3, [0.5] * 3]
+        grid_convergence.converged(result)[0], [[2 / 3] * 3, [1 / 3] * 3, [1 / 3] * 3]
     )
     claim = cnn_report.judge(result)[2]
     assert claim.text == "digits: iPC converges at more points of the grid than PC"
     assert claim.verdict is Verdict.OPEN  # as many
+
+
+def test_a_rule_that_loses_at_the_edge_of_the_grid_has_not_lost():
+    """Its rate might be better still beyond; a winner at the edge could only win by more."""
+    result = synthetic((0.7, 0.72, 0.71), (0.6, 0.61, 0.62))
+    held = result["validation_accuracy"]
+    assert cnn_report.judge(result)[0].verdict is Verdict.HOLDS
+    held[0, 2, 2, ..., 1] = 0.95  # iPC, the winner, chooses the largest rate
+    result["test_accuracy"][0, 2, 2, ..., 1] = 0.8
+    assert cnn_report.judge(result)[0].verdict is Verdict.HOLDS
+    held[0, 0, 2, ..., 1] = 0.95  # and so does BP, which loses
+    claim = cnn_report.judge(result)[0]
+    assert claim.verdict is Verdict.OPEN
+    assert claim.evidence.endswith("BP has chosen the largest learning rate, 0.01")

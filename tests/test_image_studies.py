@@ -185,7 +185,9 @@ GRID = ("alpha", "weight_decay", "gamma", "seed", "epoch")
 
 def result_of(lead, labels, rules, test, **more):
     dims = (lead, "rule", *GRID)
-    coords = {lead: np.array(labels), "rule": np.array(rules), **more.pop("coords", {})}
+    coords = {lead: np.array(labels), "rule": np.array(rules)}
+    coords |= {axis: np.arange(1.0, n + 1) for axis, n in zip(GRID, test.shape[2:5], strict=False)}
+    coords |= more.pop("coords", {})
     variables = {n: Variable(dims, test) for n in ("test_accuracy", "validation_accuracy")}
     return Result({**variables, **more}, coords)
 
@@ -199,7 +201,7 @@ def test_converged_points_and_where_others_failed():
     test = np.empty((2, 3, 4, 1, 1, 3, 1))
     test[:, 0] = 0.80
     test[:, 1] = np.array([0.3, 0.3, 0.6, 0.3]).reshape(4, 1, 1, 1, 1)
-    test[:, 2] = np.array([0.70, 0.65, 0.7, 0.1]).reshape(4, 1, 1, 1, 1)
+    test[:, 2] = np.array([0.65, 0.70, 0.7, 0.1]).reshape(4, 1, 1, 1, 1)
     test += 0.01 * np.arange(3).reshape(3, 1)
     test[1] += 0.05 + 0.001 * np.arange(3).reshape(3, 1)
     rates = {"alpha": np.array([1e-4, 5e-4, 1e-3, 1e-2]), "gamma": np.array([0.5])}
