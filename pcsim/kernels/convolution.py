@@ -4,25 +4,22 @@
     pull:   f'(x) ∘ (transposed convolution of δ with W)
     learn:  Σ_samples, places  δ ⋆ f(x)
 
-Replicas have weights of their own and are convolved one after another: each convolution is large
-enough to keep all cores busy, and a grouped one would have to move the replica axis by a copy.
+How replicas are joined is told in `replica_convolution`.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import After, Before
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks
 from pcsim.kernels.place_sums import backward_sum, forward_sum, refuse_losses
+from pcsim.kernels.replica_convolution import convolve, filter_gradient, pull_back
 from pcsim.maps import Convolution
 from pcsim.substrate.expression import Value
-
-aten = torch.ops.aten
 
 
 class ConvolutionKernel:
@@ -46,8 +43,6 @@ class ConvolutionKernel:
         """The weights as the array presents them; the stored ones unless hardware intervenes."""
         self.feedback: Tensor | None = None
         """Stands for W on the way back, where it is not the same array."""
-        self._drive = torch.empty(0)
-        self._options = ((spec.stride,) * 2, (spec.padding,) * 2, (1, 1), False, (0, 0), 1)
 
     def read_weights(self) -> None:
         """Let the array present its weights for this step."""
@@ -58,7 +53,6 @@ class ConvolutionKernel:
     def allocate(self, like: Tensor, shared_input: bool) -> None:
         """Make room for states of `like`'s (replica, sample) axes, type and device."""
         self.before.allocate(like, self.spec.parent_units[0], shared_input)
-        self._drive = like.new_empty(*like.shape[:2], self.spec.units)
 
     def activate(self, *parents: Tensor) -> None:
         """Evaluate r = f(x)."""
@@ -66,15 +60,8 @@ class ConvolutionKernel:
 
     def predict(self) -> Tensor:
         """Return μ = g(W ∗ r + b)."""
-        spec, drive = self.spec, self._drive
-        for replica, w in enumerate(self._read):
-            b = self.params["b"][replica] if spec.bias else None
-            image = self.before.of_replica(replica).view(-1, *spec.image)
-            a = functional.conv2d(image, w, b, spec.stride, spec.padding)
-            if len(drive) == 1:
-                drive = a.view(1, len(a), -1)
-            else:
-                drive[replica].copy_(a.view(len(a), -1))
+        b = self.params["b"] if self.spec.bias else None
+        drive = convolve(self.before.sent, self._read, b, self.spec)
         if self.counter:
             self.counter.product("forward")
         if hook := self.hooks.product:
@@ -98,13 +85,9 @@ class ConvolutionKernel:
     def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
         """Return f'(x) ∘ (Wᵀ ∗ δ)."""
         back = self._read if self.feedback is None else self.feedback
-        parts = [
-            self._backward(replica, back, (True, False, False))[0].view(1, -1, x.shape[2])
-            for replica in range(len(back))
-        ]
+        pulled = pull_back(self.after.delta, self.before.sent, back, self.spec)
         if self.counter:
             self.counter.product("backward")
-        pulled = parts[0] if len(parts) == 1 else torch.cat(parts)
         if hook := self.hooks.feedback:
             pulled = hook(pulled, **self._backward_sums(hook.aggregates, back))
         pulled = self.before.pull(pulled, x)
@@ -122,22 +105,9 @@ class ConvolutionKernel:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·gradient, for weights and bias."""
-        for replica in range(len(into["w"])):
-            _, w, b = self._backward(replica, self.params["w"], (False, True, "b" in into))
-            accumulate(into["w"][replica], w, alpha, beta)
-            if "b" in into:
-                accumulate(into["b"][replica], b, alpha, beta)
-
-    def _backward(
-        self, replica: int, weights: Tensor, wanted: tuple[bool, bool, bool]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        spec = self.spec
-        result: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward(
-            self.after.delta[replica].view(-1, *spec.shape),
-            self.before.of_replica(replica).view(-1, *spec.image),
-            weights[replica],
-            [spec.channels],
-            *self._options,
-            wanted,
+        w, b = filter_gradient(
+            self.after.delta, self.before.sent, self.params["w"], self.spec, "b" in into
         )
-        return result
+        accumulate(into["w"], w, alpha, beta)
+        if "b" in into:
+            accumulate(into["b"], b, alpha, beta)
