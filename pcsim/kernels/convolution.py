@@ -9,7 +9,6 @@ How replicas are joined is told in `replica_convolution`.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from pcsim.kernels.accumulation import accumulate
@@ -69,14 +68,8 @@ class ConvolutionKernel:
         return self.after.emit(drive)
 
     def _forward_sums(self, names: tuple[str, ...]) -> dict[str, Value]:
-        spec = self.spec
-        images = [self.before.of_replica(k).view(-1, *spec.image) for k in range(len(self._read))]
-        return {
-            name: torch.stack(
-                [forward_sum(name, v, w, spec) for v, w in zip(images, self._read, strict=True)]
-            )
-            for name in names
-        }
+        v = self.before.sent
+        return {name: forward_sum(name, v, self._read, self.spec) for name in names}
 
     def receive(self, xi: Tensor) -> None:
         """Take the error at μ and turn it into δ at the drive."""
@@ -94,14 +87,8 @@ class ConvolutionKernel:
         return pulled if onto is None else onto.add_(pulled)
 
     def _backward_sums(self, names: tuple[str, ...], back: Tensor) -> dict[str, Value]:
-        spec, delta = self.spec, self.after.delta
-        errors = [delta[k].view(-1, *spec.shape) for k in range(len(back))]
-        return {
-            name: torch.stack(
-                [backward_sum(name, d, w, spec) for d, w in zip(errors, back, strict=True)]
-            )
-            for name in names
-        }
+        delta, v = self.after.delta, self.before.sent
+        return {name: backward_sum(name, delta, v, back, self.spec) for name in names}
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·gradient, for weights and bias."""

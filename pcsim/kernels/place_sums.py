@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.hooks import TERMS
+from pcsim.kernels.replica_convolution import convolve, pull_back
 from pcsim.maps import Convolution
 
 ADDITIVE = ("power", "weighted_power", "squared_power")
@@ -31,29 +32,46 @@ def refuse_losses(names: tuple[str, ...]) -> None:
 
 
 def forward_sum(name: str, v: Tensor, w: Tensor, spec: Convolution) -> Tensor:
-    """Return one row sum (sample or 1, unit) for images v (sample, channel, …) and filters w."""
+    """Return one row sum for images v (replica or 1, sample, pixel) and filters w of each replica.
+
+    It broadcasts to (replica, sample, unit).
+    """
     signal, weight = TERMS[name]
-    channels, height, width = spec.shape
-    filters = weight(w.flatten(1))
+    channels, *places = spec.shape
     if signal is None:
-        sums = filters.sum(1).view(1, -1, 1, 1)
-    else:
+        loads = weight(w.flatten(2)).sum(2)  # (replica, channel), at any place
+        return loads[..., None, None].expand(-1, -1, *places).flatten(1).unsqueeze(1)
+    if name == "power":
         sums = functional.conv2d(
-            signal(v), filters.view(-1, *w.shape[1:]), None, spec.stride, spec.padding
+            _over_channels(signal(v), spec.image), _ones(v, spec), None, spec.stride, spec.padding
         )
-    return sums.expand(-1, channels, height, width).flatten(1)
+        return sums.expand(-1, channels, *places).reshape(*v.shape[:2], -1)
+    return convolve(signal(v), weight(w.flatten(2)).view(w.shape), None, spec)
 
 
-def backward_sum(name: str, delta: Tensor, w: Tensor, spec: Convolution) -> Tensor:
-    """Return one row sum (sample, pixel) of the errors delta (sample, channel, …) at the places."""
+def backward_sum(name: str, delta: Tensor, v: Tensor, w: Tensor, spec: Convolution) -> Tensor:
+    """Return one row sum (replica, sample, pixel) of the errors delta at all places."""
     signal, weight = TERMS[name]
     assert signal is not None, "refused by `refuse_losses`"
-    sent, filters = signal(delta), weight(w.flatten(1)).view(-1, *w.shape[1:])
-    if len(filters) == 1:  # the same for all channels: add these up before, not behind
-        sent, filters = sent.sum(1, keepdim=True), filters[:, :1]
+    if name != "power":
+        return pull_back(signal(delta), v, weight(w.flatten(2)).view(w.shape), spec)
     covered = [(n - 1) * spec.stride - 2 * spec.padding + spec.kernel for n in spec.shape[1:]]
     rest = [pixels - n for pixels, n in zip(spec.image[1:], covered, strict=True)]
     sums = functional.conv_transpose2d(
-        sent, filters, None, spec.stride, spec.padding, output_padding=rest
+        _over_channels(signal(delta), spec.shape),
+        _ones(delta, spec),
+        None,
+        spec.stride,
+        spec.padding,
+        output_padding=rest,
     )
-    return sums.expand(-1, *spec.image).flatten(1)
+    return sums.expand(-1, *spec.image).reshape(*delta.shape[:2], -1)
+
+
+def _over_channels(values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return the sum over channels, replicas and samples in one row (…, 1, height, width)."""
+    return values.reshape(-1, *shape).sum(1, keepdim=True)
+
+
+def _ones(like: Tensor, spec: Convolution) -> Tensor:
+    return like.new_ones(1, 1, spec.kernel, spec.kernel)

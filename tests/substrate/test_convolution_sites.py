@@ -116,27 +116,33 @@ def patches(images):
 
 @pytest.mark.parametrize("name", AGGREGATES)
 def test_row_sums_of_a_place_are_those_of_its_patch(name):
-    v = torch.randn(5, *STRIDED.image, dtype=torch.float64)
-    w = torch.randn(4, 3, 3, 3, dtype=torch.float64)
-    found = place_sums.forward_sum(name, v, w, STRIDED).expand(5, -1)
-    dense = row_sums((name,), patches(v), w.flatten(1)[None])[name]
+    v = torch.randn(2, 5, STRIDED.parent_units[0], dtype=torch.float64)
+    w = torch.randn(2, 4, 3, 3, 3, dtype=torch.float64)
+    found = place_sums.forward_sum(name, v, w, STRIDED).expand(2, 5, -1)
     places = STRIDED.units // STRIDED.channels
-    expected = torch.as_tensor(dense).expand(5, places, 4).mT.flatten(1)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    for chip in range(2):
+        images = v[chip].view(5, *STRIDED.image)
+        dense = row_sums((name,), patches(images), w[chip].flatten(1)[None])[name]
+        expected = torch.as_tensor(dense).expand(5, places, 4).mT.flatten(1)
+        torch.testing.assert_close(found[chip], expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", place_sums.ADDITIVE)
 def test_row_sums_of_a_pixel_add_up_over_its_places(name):
     """Every place is read backwards by itself, and its row sums are put where its patch is."""
-    delta = torch.randn(5, *STRIDED.shape, dtype=torch.float64)
-    w = torch.randn(4, 3, 3, 3, dtype=torch.float64)
-    sent = delta.flatten(2).mT  # (sample, place, channel)
-    each = torch.as_tensor(row_sums((name,), sent, w.flatten(1).mT[None])[name]).expand(5, -1, 27)
+    delta = torch.randn(2, 5, STRIDED.units, dtype=torch.float64)
+    w = torch.randn(2, 4, 3, 3, 3, dtype=torch.float64)
+    v = torch.empty(2, 5, STRIDED.parent_units[0], dtype=torch.float64)
+    found = place_sums.backward_sum(name, delta, v, w, STRIDED)
     size, kernel = STRIDED.image[1:], (STRIDED.kernel,) * 2
-    expected = functional.fold(each.mT, size, kernel, 1, STRIDED.padding, STRIDED.stride).flatten(1)
-    found = place_sums.backward_sum(name, delta, w, STRIDED)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
-    assert (found.view(5, 3, 7, 6)[..., 0, 0] != found.view(5, 3, 7, 6)[..., 2, 2]).all(), "control"
+    for chip in range(2):
+        sent = delta[chip].view(5, 4, -1).mT  # (sample, place, channel)
+        sums = row_sums((name,), sent, w[chip].flatten(1).mT[None])[name]
+        each = torch.as_tensor(sums).expand(5, -1, 27).mT
+        expected = functional.fold(each, size, kernel, 1, STRIDED.padding, STRIDED.stride)
+        torch.testing.assert_close(found[chip], expected.flatten(1), rtol=1e-12, atol=1e-12)
+    pixels = found.view(2, 5, *STRIDED.image)
+    assert (pixels[..., 0, 0] != pixels[..., 2, 2]).all(), "control: borders have fewer places"
 
 
 @pytest.mark.parametrize("name", ["load", "current", "tapered"])
