@@ -30,8 +30,8 @@ def methods(batch: int) -> tuple[Method, ...]:
 
 SCALES = {
     "small": Setting(
-        model="conditional", text=shared.SMALL_TEXT, methods=methods(32), seeds=shared.SEEDS[0],
-        rates=shared.SMALL_RATES, epochs=2, check_windows=1600, patience=5,
+        model="conditional", text=shared.small_text(1500, 16), methods=methods(32),
+        seeds=shared.SEEDS[0], rates=shared.SMALL_RATES, epochs=2, check_windows=1600, patience=5,
         features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
     ),
     "paper": Setting(

@@ -22,8 +22,15 @@ from pcsim.store import Result, Variable
 
 PAGE = "paper_language_models.md"
 """The page in docs that tells about both studies."""
-SMALL_TEXT = Text(source="one_shard", train=1500, dev=300, test=775, vocabulary=101, positions=16)
-"""Part of the official test shard; a hundred tokens are little more than its characters."""
+
+
+def small_text(train: int, positions: int) -> Text:
+    """Return part of the official test shard; a hundred tokens are little more than characters."""
+    return Text(
+        source="one_shard", train=train, dev=300, test=775, vocabulary=101, positions=positions
+    )
+
+
 SMALL_FEATURES = 64
 PAPER_TEXT = Text(
     source="benchmark", train=200_000, dev=10_000, test=6075, vocabulary=8001, positions=32
