@@ -40,10 +40,11 @@ SCALES = {
         budget=Budget(
             limit=2548,
             validation=500,
-            test=5000,
+            test=2000,
             epochs=4,
             seeds=(0, 1, 2),
             alphas=(1e-4, 1e-3, 1e-2),
+            gammas=PAPER_GRID["gammas"],
             batch=32,
         ),
         channels=NARROW,
@@ -62,7 +63,7 @@ SCALES = {
         )
     ),
 }
-"""`small`: 2048 of 50 000 samples, a narrow network, 3 points. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 samples, a narrow network, 9 points. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Result:

@@ -3,7 +3,7 @@
 `pcsim experiment width` trains, on CIFAR-10, three convolutions of 8C, 16C and 8C channels, each
 followed by max pooling, and a dense layer of 128C units, for several widths C. The paper gives
 neither kernel sizes, nor optimiser, batch size, epochs, T or learning rates: 3×3 with stride 1,
-pools of 2×2, Adam, 128 and T = 8 here. Learning rate and epoch are chosen by held-out samples.
+pools of 2×2, Adam and T = 8 here. Learning rate, γ and epoch are chosen by held-out samples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments import image_training, study
 from experiments import width_report as report
-from experiments.image_training import PAPER_GRID, Budget, Point
+from experiments.image_training import PAPER_GRID, SMALL_GAMMAS, Budget, Point
 from pcsim.frozen import Frozen
 from pcsim.store import Result
 
@@ -36,10 +36,11 @@ SCALES = {
         budget=Budget(
             limit=2548,
             validation=500,
-            test=2500,
+            test=2000,
             epochs=3,
             seeds=(0, 1, 2),
-            alphas=(3e-4, 1e-3, 3e-3),
+            alphas=(1e-4, 3e-4, 1e-3),
+            gammas=SMALL_GAMMAS,
             batch=32,
         ),
     ),
@@ -51,6 +52,7 @@ SCALES = {
             epochs=40,
             seeds=(0, 1, 2, 3, 4),
             alphas=PAPER_GRID["alphas"],
+            gammas=PAPER_GRID["gammas"],
             device="cuda",
         ),
     ),
