@@ -164,6 +164,20 @@ def test_what_a_user_can_get_wrong_is_one_sentence(call, arguments, words):
     refused(call(*arguments), words)
 
 
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("run", "[out/CONFIG.h5]"),
+        ("sweep", "a [sweep] section"),
+        ("check", "[the embedded digits]"),
+    ],
+)
+def test_brackets_in_a_help_text_are_shown(call, verb, words):
+    code, out, _ = call(verb, "--help")
+    assert code == 0
+    assert words in re.sub(r"[\s│]+", " ", out)  # the table may break a line
+
+
 def test_experiments_that_exist_are_named(call):
     _, _, err = call("experiment", "nonsense")
     assert all(name in err for name in experiment.NAMES)

@@ -28,6 +28,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # [brackets] in a help text are text
     help="Does always-on predictive coding learn on your chip?",
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")

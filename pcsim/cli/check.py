@@ -29,7 +29,7 @@ def check(
     ] = None,
     chips: Annotated[int | None, typer.Option(min=1, help="Chips of the population.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Result file [out/check_<hardware>.h5].")
+        Path | None, typer.Option("--out", "-o", help="Result file [out/check_HARDWARE.h5].")
     ] = None,
     change: Annotated[
         list[str] | None,

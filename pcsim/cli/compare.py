@@ -22,7 +22,7 @@ def compare(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="REFERENCE RUN...",
+            metavar="REFERENCE RUN",
             help="Result files of `pcsim run`, configurations (.toml: run first), or external "
             "results as CSV or HDF5. The first is the reference.",
         ),

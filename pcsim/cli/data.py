@@ -31,7 +31,7 @@ def list_sets() -> None:
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Data sets to download.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Data sets to download.")],
     trust: Annotated[
         bool, typer.Option("--trust", help="Also download files with no published checksum.")
     ] = False,
@@ -45,7 +45,7 @@ def fetch(
 @app.command()
 def verify(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: all that are here.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Default: all that are here.")
     ] = None,
 ) -> None:
     """Compare local files with the published checksums; exit code 1 if one is bad.

@@ -15,7 +15,7 @@ def report(
     stores: Annotated[
         list[Path],
         typer.Argument(
-            metavar="STORE...", help="Result files, sweep folders, or folders with results."
+            metavar="STORE", help="Result files, sweep folders, or folders with results."
         ),
     ],
     out: Annotated[

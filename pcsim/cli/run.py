@@ -22,7 +22,7 @@ from pcsim.verdict import verdict_from
 def run(
     config: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Result file [out/<config name>.h5].")
+        Path | None, typer.Option("--out", "-o", help="Result file [out/CONFIG.h5].")
     ] = None,
     change: Annotated[
         list[str] | None,

@@ -21,7 +21,7 @@ MOST_REASONS = 5
 def sweep(
     config: Annotated[Path, typer.Argument(help="TOML file with a [sweep] section.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Store [out/<config name>.sweep].")
+        Path | None, typer.Option("--out", "-o", help="Store [out/CONFIG.sweep].")
     ] = None,
     workers: Annotated[
         int, typer.Option(min=0, help="Processes on this machine; 0: in this one.")
