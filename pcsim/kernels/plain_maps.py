@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pcsim.kernels.pooling import by_pixel
 from pcsim.maps import (
     Convolution,
     Dense,
@@ -46,7 +47,8 @@ def plain_map(spec: Map, params: Params, parents: Sequence[Tensor]) -> Tensor:
         case Pool():
             pool = functional.max_pool2d if spec.kind == "max" else functional.avg_pool2d
             x = FUNCTIONS[spec.f](parents[0])
-            return pool(x.reshape(-1, *spec.image), spec.size).view(*x.shape[:2], -1)
+            image = by_pixel(x.reshape(-1, *spec.image))
+            return pool(image, spec.size).contiguous().view(*x.shape[:2], -1)
         case Embedding():
             return _embedding(spec, params, parents[0])
         case LayerNorm():

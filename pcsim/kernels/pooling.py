@@ -12,6 +12,14 @@ from pcsim.maps import Pool
 aten = torch.ops.aten
 
 
+def by_pixel(image: Tensor) -> Tensor:
+    """Return the image with the channels of a pixel side by side in memory, on a CPU.
+
+    There torch finds maxima of many channels at a time: two to three times faster, copy included.
+    """
+    return image.contiguous(memory_format=torch.channels_last) if image.is_cpu else image
+
+
 class PoolKernel:
     """One pooling of one network."""
 
@@ -44,7 +52,8 @@ class PoolKernel:
         """Return μ."""
         window = self._window
         if self.spec.kind == "max":
-            mu, self._places = aten.max_pool2d_with_indices(self._image, window, window)
+            mu, places = aten.max_pool2d_with_indices(by_pixel(self._image), window, window)
+            mu, self._places = mu.contiguous(), places.contiguous()
         else:
             mu = aten.avg_pool2d(self._image, window, window)
         result: Tensor = mu.view(*self._axes, -1)
