@@ -64,8 +64,8 @@ def _half_the_width(widths: list[int], ipc: Floats, bp: Floats) -> Claim:
         return Claim(text, Verdict.OPEN, "no such pair of widths was measured")
     narrow = np.mean([ipc[a] for a, _ in pairs], axis=0)
     wide = np.mean([bp[b] for _, b in pairs], axis=0)
-    names = ", ".join(f"{widths[a]} and {widths[b]}" for a, b in pairs)
-    evidence = f"mean over C = {names}: iPC {percent(narrow)}, BP {percent(wide)}"
+    at = ", ".join(str(widths[a]) for a, _ in pairs), ", ".join(str(widths[b]) for _, b in pairs)
+    evidence = f"iPC at C = {at[0]}: {percent(narrow)}, BP at C = {at[1]}: {percent(wide)}"
     return Claim(text, compare(narrow, wide), evidence)
 
 
