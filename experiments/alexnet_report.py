@@ -19,6 +19,7 @@ from experiments.held_out_choice import (
     compare_rules,
     has_learnt,
     percent,
+    train_row,
 )
 from experiments.rule_styles import STYLES
 from pcsim import plots
@@ -64,6 +65,7 @@ def tables(result: Result) -> Sequence[Table]:
     for name, rows in zip(names, chosen_accuracy(result), strict=True):
         accuracies.add_row(name, *(percent(row) for row in rows))
         accuracies.add_row(*chosen_row(result, names.index(name)))
+        accuracies.add_row(*train_row(result, names.index(name)))
         theirs = PAPER[name]
         accuracies.add_row(
             "paper, full set", *(f"{theirs[r][0]:.2f} ± {theirs[r][1]:.2f} %" for r in rules)

@@ -17,6 +17,7 @@ from experiments.held_out_choice import (
     compare_rules,
     has_learnt,
     percent,
+    train_row,
 )
 from experiments.rule_styles import STYLES
 from pcsim import plots
@@ -52,6 +53,7 @@ def tables(result: Result) -> Sequence[Table]:
     for lead, (name, rows) in enumerate(zip(result["data"], chosen_accuracy(result), strict=True)):
         made.add_row(str(name), *(percent(row) for row in rows))
         made.add_row(*chosen_row(result, lead))
+        made.add_row(*train_row(result, lead))
         paper = PAPER.get(str(name))
         if paper:
             cells = (f"{paper[r][0]:.2f} ± {paper[r][1]:.2f} %" for r in rules)

@@ -67,6 +67,12 @@ def chosen_row(result: Result, lead: int) -> list[str]:
     return row
 
 
+def train_row(result: Result, lead: int) -> list[str]:
+    """Return the accuracies on the training samples at the chosen points, for a table."""
+    rows = at_best_point(result, "train_accuracy")[lead]
+    return ["on training samples", *(percent(row) for row in rows)]
+
+
 def compare(first: Floats, second: Floats) -> Verdict:
     """Return whether the first is larger, seed by seed.
 

@@ -140,10 +140,18 @@ def trained(chosen: config.Config) -> tuple[Training, Parameters]:
     return training, best
 
 
-def curves(training: Training) -> Result:
-    """Return what was recorded in each epoch, without weights."""
+def recorded(training: Training, best: Parameters) -> Result:
+    """Return what was recorded in each epoch, without weights.
+
+    Beside the test accuracy stands that on the training samples, with the weights of the best
+    epoch: a rule that writes more often may only have learnt its samples by heart.
+    """
     found = training_result(training)
-    return Result({n: found.variables[n] for n in CURVES}, found.coords, found.attrs)
+    accuracy = training.task.accuracy(training.readout, best, training.task.train)
+    about = {"long_name": "fraction of training samples right at the best epoch", "units": "1"}
+    learnt = Variable(training.replicas.dims, training.replicas.unfold(accuracy), about)
+    kept = {n: found.variables[n] for n in CURVES}
+    return Result({**kept, "train_accuracy": learnt}, found.coords, found.attrs)
 
 
 def measure_curves(
@@ -155,8 +163,7 @@ def measure_curves(
     augment: bool = False,
 ) -> Result:
     """Measure a cell of a study that wants accuracies over epochs."""
-    training, _ = trained(config_of(data, network, rule, point, budget, augment=augment))
-    return curves(training)
+    return recorded(*trained(config_of(data, network, rule, point, budget, augment=augment)))
 
 
 def cells(

@@ -92,7 +92,7 @@ def measure(setting: Setting, data: str, rule: str, point: Point) -> Result:
     """Train one rule at one point of the grid, and test it on corrupted pictures."""
     config = image_training.config_of(data, network_of(setting), rule, point, setting.budget)
     training, best = image_training.trained(config)
-    found = image_training.curves(training)
+    found = image_training.recorded(training, best)
     return Result({**found.variables, **tested(training, best, setting)}, found.coords, found.attrs)
 
 

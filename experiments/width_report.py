@@ -20,6 +20,7 @@ from experiments.held_out_choice import (
     compare,
     compare_rules,
     percent,
+    train_row,
 )
 from experiments.rule_styles import STYLES
 from pcsim import plots
@@ -98,6 +99,7 @@ def tables(result: Result) -> Sequence[Table]:
             theirs = [f"{PAPER[r][PAPER_WIDTHS.index(int(width))]:.2f} %" for r in rules]
         made.add_row(str(width), *(percent(row) for row in rows), *theirs)
         made.add_row(*chosen_row(result, lead))
+        made.add_row(*train_row(result, lead))
     return [made]
 
 

@@ -68,7 +68,10 @@ def synthetic(ipc, bp):
         "gamma": np.array([0.5]),
     }
     variables = {"validation_accuracy": held, "test_accuracy": test}
-    return Result({n: Variable(dims, v) for n, v in variables.items()}, coords)
+    learnt = np.zeros(test.shape[:-1])
+    learnt[0, :, 1] = 0.5
+    found = {n: Variable(dims, v) for n, v in variables.items()}
+    return Result({**found, "train_accuracy": Variable(dims[:-1], learnt)}, coords)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,7 @@ def test_the_chosen_point_and_the_converged_points_are_told():
     """One rate of three is chosen; beside the 0.99 of another, it counts as failed."""
     result = synthetic((0.7, 0.72, 0.71), (0.95, 0.96, 0.97))
     assert held_out_choice.chosen_row(result, 0) == ["chosen", *["α = 0.001"] * 3]
+    assert held_out_choice.train_row(result, 0)[1:] == ["50.00 ± 0.00 %"] * 3
     np.testing.assert_allclose(
         grid_convergence.converged(result)[0], [[2 / 3] * 3, [1 / 3] * 3, [1 / 3] * 3]
     )

@@ -25,6 +25,7 @@ from experiments.image_training import Budget, Point
 from pcsim import datasets, store
 from pcsim.architectures.cnn import Cnn
 from pcsim.errors import InterruptedRunError, UnsupportedError
+from pcsim.kernels.feedforward import outputs
 from pcsim.store import Result, Variable
 from pcsim.vision.corruption import CORRUPTIONS, corrupt
 
@@ -125,6 +126,9 @@ def test_weights_of_the_best_epoch_are_kept():
     assert history[-1].min() < history.max(0).max(), "else the last epoch would do as well"
     kept = training.task.accuracy(training.readout, best, training.task.validation)
     np.testing.assert_array_equal(kept, history.max(0))
+    learnt = image_training.recorded(training, best)["train_accuracy"]
+    scores = outputs(training.network, best, training.task.train.x).argmax(-1)
+    np.testing.assert_allclose(learnt, (scores == training.task.train.y).double().mean(-1))
 
 
 def test_corrupted_accuracy_and_calibration_are_those_of_the_metrics():
@@ -189,7 +193,8 @@ def result_of(lead, labels, rules, test, **more):
     coords |= {axis: np.arange(1.0, n + 1) for axis, n in zip(GRID, test.shape[2:5], strict=False)}
     coords |= more.pop("coords", {})
     variables = {n: Variable(dims, test) for n in ("test_accuracy", "validation_accuracy")}
-    return Result({**variables, **more}, coords)
+    learnt = {"train_accuracy": Variable(dims[:-1], test[..., -1])}
+    return Result({**variables, **learnt, **more}, coords)
 
 
 def verdicts(found):
