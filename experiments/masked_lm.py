@@ -31,7 +31,7 @@ def methods(batch: int) -> tuple[Method, ...]:
 SCALES = {
     "small": Setting(
         model="masked", text=shared.small_text(1000, 8), methods=methods(32),
-        seeds=shared.SEEDS[0], rates=shared.SMALL_RATES, epochs=6, check_windows=1600, patience=20,
+        seeds=shared.SEEDS[0], rates=shared.SMALL_RATES, epochs=3, check_windows=1600, patience=20,
         features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
     ),
     "paper": Setting(
