@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from rich.table import Table
 
 from experiments import grid_convergence
@@ -62,7 +63,7 @@ def tables(result: Result) -> Sequence[Table]:
 
 
 def draw(result: Result, path: Path) -> Path:
-    """Draw test accuracy over epochs at the chosen learning rate, all seeds."""
+    """Draw test accuracy over epochs at the chosen point of the grid, all seeds."""
     names = [str(n) for n in result["data"]]
     figure = Figure(figsize=(4 * len(names), 3.6), layout="constrained")
     panels = figure.subplots(1, len(names), squeeze=False)[0]
@@ -74,6 +75,7 @@ def draw(result: Result, path: Path) -> Path:
                 label = str(rule) if k == 0 else None
                 axes.plot(result["epoch"], curve, marker=marker, ms=3, color=colour, label=label)
         axes.set(title=name, xlabel="epoch", ylabel="test accuracy (%)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(alpha=0.25)
     panels[0].legend(frameon=False)
     figure.suptitle("CNN 64-128-64 + 2 dense layers")
