@@ -93,7 +93,7 @@ def test_a_killed_worker_loses_nothing(tmp_path):
             return
         client = distributed.Client.current()
         at_work = [worker for worker, tasks in client.processing().items() if tasks]
-        assert len(client.scheduler_info()["workers"]) == 2
+        assert len(client.nthreads()) == 2  # `scheduler_info` may be out of date
         if at_work:
             pids = client.run(os.getpid, workers=at_work[:1])
             assert os.getpid() not in pids.values()
