@@ -15,7 +15,7 @@ from pathlib import Path
 
 from experiments import alexnet_report as report
 from experiments import image_training, study
-from experiments.image_training import PAPER_GRID, RULES, Budget, Point
+from experiments.image_training import PAPER_GRID, RULES, SMALL, Budget, Point
 from pcsim.frozen import Frozen
 from pcsim.store import Result
 from pcsim.vision import library
@@ -37,15 +37,8 @@ NARROW: tuple[int, int, int, int, int] = (32, 64, 96, 64, 64)
 
 SCALES = {
     "small": Setting(
-        budget=Budget(
-            limit=2548,
-            validation=500,
-            test=2000,
-            epochs=4,
-            seeds=(0, 1, 2),
-            alphas=(1e-4, 1e-3, 1e-2),
-            gammas=PAPER_GRID["gammas"],
-            batch=32,
+        budget=SMALL.model_copy(
+            update={"alphas": (1e-4, 1e-3, 1e-2), "gammas": PAPER_GRID["gammas"]}
         ),
         channels=NARROW,
         dense=(256, 256),

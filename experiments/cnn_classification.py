@@ -16,7 +16,7 @@ from pathlib import Path
 
 from experiments import cnn_report as report
 from experiments import image_training, study
-from experiments.image_training import PAPER_GRID, RULES, SMALL_GAMMAS, Budget, Point
+from experiments.image_training import PAPER_GRID, RULES, SMALL, Budget, Point
 from pcsim.frozen import Frozen
 from pcsim.store import Result
 
@@ -31,18 +31,7 @@ class Setting(Frozen):
 
 
 SCALES = {
-    "small": Setting(
-        budget=Budget(
-            limit=2548,
-            validation=500,
-            test=2000,
-            epochs=4,
-            alphas=(1e-4, 3e-4, 1e-3),
-            gammas=SMALL_GAMMAS,
-            seeds=(0, 1, 2),
-            batch=32,
-        )
-    ),
+    "small": Setting(budget=SMALL),
     "paper": Setting(
         budget=Budget(
             limit=0,
@@ -56,8 +45,7 @@ SCALES = {
         )
     ),
 }
-"""`small`: 2048 of 50 000 and more samples, 4 epochs of small batches, so that rules which write
-once per batch write often enough. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 and more samples, 4 epochs. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, name: str, rule: str, point: Point) -> Result:

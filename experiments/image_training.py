@@ -34,8 +34,6 @@ PAPER_GRID = {
     "gammas": (0.1, 0.5, 1.0),
 }
 """The paper's 96 points. It gives the ends of the learning rates and says there are eight."""
-SMALL_GAMMAS = (0.1, 0.5)
-"""Two of the paper's three: at γ = 1 these networks do not settle (see the study `alexnet`)."""
 
 
 class Budget(Frozen):
@@ -60,6 +58,20 @@ class Budget(Frozen):
     def processes(self) -> int:
         """Cells that are measured side by side: a GPU is not shared."""
         return workers.PROCESSES if self.device == "cpu" else 1
+
+
+SMALL = Budget(
+    limit=2548,
+    validation=500,
+    test=2000,
+    epochs=4,
+    seeds=(0, 1, 2),
+    alphas=(1e-4, 3e-4, 1e-3),
+    gammas=(0.1, 0.5),
+    batch=32,
+)
+"""What two cores can train with: 2048 samples in small batches, so that rules which write once per
+batch write often enough. Two of the paper's γ: at 1 these networks do not settle (`alexnet`)."""
 
 
 class Point(NamedTuple):

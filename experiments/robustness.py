@@ -20,7 +20,7 @@ import torch
 from experiments import image_training, study
 from experiments import robustness_report as report
 from experiments.alexnet import NARROW
-from experiments.image_training import PAPER_GRID, SMALL_GAMMAS, Budget, Point
+from experiments.image_training import PAPER_GRID, SMALL, Budget, Point
 from pcsim import datasets, metrics
 from pcsim.frozen import Frozen
 from pcsim.kernels.parameters import Parameters
@@ -48,16 +48,7 @@ class Setting(Frozen):
 
 SCALES = {
     "small": Setting(
-        budget=Budget(
-            limit=2548,
-            validation=500,
-            test=2000,
-            epochs=5,
-            seeds=(0, 1, 2, 3),
-            alphas=(1e-4, 3e-4, 1e-3),
-            gammas=SMALL_GAMMAS,
-            batch=32,
-        ),
+        budget=SMALL.model_copy(update={"epochs": 5, "seeds": (0, 1, 2, 3)}),
         test=2000,
         channels=NARROW,
         dense=(256, 256),

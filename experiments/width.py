@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments import image_training, study
 from experiments import width_report as report
-from experiments.image_training import PAPER_GRID, SMALL_GAMMAS, Budget, Point
+from experiments.image_training import PAPER_GRID, SMALL, Budget, Point
 from pcsim.frozen import Frozen
 from pcsim.store import Result
 
@@ -33,16 +33,7 @@ class Setting(Frozen):
 SCALES = {
     "small": Setting(
         widths=(1, 2, 4),
-        budget=Budget(
-            limit=2548,
-            validation=500,
-            test=2000,
-            epochs=3,
-            seeds=(0, 1, 2),
-            alphas=(1e-4, 3e-4, 1e-3),
-            gammas=SMALL_GAMMAS,
-            batch=32,
-        ),
+        budget=SMALL.model_copy(update={"epochs": 3}),
     ),
     "paper": Setting(
         widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),

@@ -45,10 +45,7 @@ def plain_map(spec: Map, params: Params, parents: Sequence[Tensor]) -> Tensor:
         case Convolution():
             return _convolution(spec, params, parents[0])
         case Pool():
-            pool = functional.max_pool2d if spec.kind == "max" else functional.avg_pool2d
-            x = FUNCTIONS[spec.f](parents[0])
-            image = by_pixel(x.reshape(-1, *spec.image))
-            return pool(image, spec.size).contiguous().view(*x.shape[:2], -1)
+            return _pool(spec, FUNCTIONS[spec.f](parents[0]))
         case Embedding():
             return _embedding(spec, params, parents[0])
         case LayerNorm():
@@ -85,6 +82,15 @@ def _convolution(spec: Convolution, params: Params, x: Tensor) -> Tensor:
         b = params["b"][replica] if spec.bias else None
         parts.append(functional.conv2d(image, w, b, spec.stride, spec.padding).flatten(1))
     return FUNCTIONS[spec.g](parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))
+
+
+def _pool(spec: Pool, x: Tensor) -> Tensor:
+    image = x.reshape(-1, *spec.image)
+    if spec.kind == "max":
+        pooled = functional.max_pool2d(by_pixel(image), spec.size).contiguous()
+    else:
+        pooled = functional.avg_pool2d(image, spec.size)
+    return pooled.view(*x.shape[:2], -1)
 
 
 def _embedding(spec: Embedding, params: Params, x: Tensor) -> Tensor:
