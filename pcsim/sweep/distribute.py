@@ -12,6 +12,8 @@ from pcsim.errors import InterruptedRunError, PcsimError, UnsupportedError
 from pcsim.sweep.execute import Finished, execute, execute_afar, failed
 
 CONNECT_SECONDS = 10.0
+LOCAL_PORT = "127.0.0.1:0"
+"""Any free port of this machine, seen by nobody else."""
 
 Results = Generator[list[Finished], None, None]
 """The files of one job after the other; closing it stops the workers."""
@@ -81,7 +83,8 @@ def _client(distributed: Any, stack: ExitStack, workers: int, cluster: str | Non
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            # None would be dask's usual port, open to the network and in the way of a second sweep.
+            dashboard_address=LOCAL_PORT,
             # That a worker died and is started again is not for the user to mend.
             silence_logs=logging.CRITICAL,
         )

@@ -112,7 +112,7 @@ def test_a_killed_worker_loses_nothing(tmp_path):
 def test_any_running_scheduler_takes_the_jobs(tmp_path, undisturbed):
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "n_workers": 1, "threads_per_worker": 1}
-    with distributed.LocalCluster(**options, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(**options, dashboard_address=distribute.LOCAL_PORT) as cluster:
         merged = sweep(small(), tmp_path / "s", cluster=cluster.scheduler_address)
         assert_same_numbers(merged, undisturbed)
         again = sweep(small(), tmp_path / "s", cluster=cluster.scheduler_address)
