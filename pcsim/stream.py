@@ -23,7 +23,8 @@ class Stream(Frozen):
     """Seconds at the start of a presentation with the label let go. The weights stay plastic, so
     that the old label is learnt with the new input, which hurts: `pcsim experiment streaming`."""
     tau_label: NotNegative = 0.0
-    """Time constant with which the clamped label follows a switch; 0 is abrupt."""
+    """Time constant with which the clamped label follows a switch; 0 is abrupt. With a categorical
+    output the label p of the moment sends p − (Σp) softmax(μ), also where Σp ≠ 1 on its way."""
 
 
 class SolverConfig(Frozen):

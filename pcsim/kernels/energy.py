@@ -147,8 +147,8 @@ class CategoricalKL:
     """E = Σ p (ln p − ln q), q = softmax(μ) over the last axis of the node's shape.
 
     Free node: p = softmax(x), ξ = p − q, own = −(diag p − p pᵀ)(x − μ).
-    Clamped node: p = x, ξ = p − (Σp) q. Rows are distributions, or all zero where nothing is to be
-    learnt (a word that is not asked for).
+    Clamped node: p = x, ξ = p − (Σp) q. Rows are distributions, all zero where nothing is to be
+    learnt (a word that is not asked for), or in between while a label follows its target.
     """
 
     def __init__(self, node: Node, causal: bool, clamped: bool) -> None:
@@ -157,6 +157,7 @@ class CategoricalKL:
         self._row = node.shape[-2:] if causal else node.shape[-1:]
         self._causal = causal
         self._log_ratio = self._mu = self._x = self._mass = self._later = torch.empty(0)
+        self._version = -1
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
@@ -180,8 +181,8 @@ class CategoricalKL:
 
     def _clamped_errors(self, x: Tensor, mu: Tensor) -> Tensor:
         p = x.reshape(*x.shape[:2], -1, *self._row)
-        if x is not self._x:  # new data: which rows ask for something
-            self._x, self._mass = x, p.sum(-1, keepdim=True)
+        if x is not self._x or x._version != self._version:  # a new label, or one that has moved
+            self._x, self._version, self._mass = x, x._version, p.sum(-1, keepdim=True)
         self._mu = self._rows(mu)
         q = torch.softmax(self._mu, -1, out=self.xi.view(self._mu.shape))
         torch.addcmul(p, q, self._mass, value=-1, out=q)

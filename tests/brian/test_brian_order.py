@@ -170,6 +170,7 @@ SUMS = {
     "row_power_post": "predict",
     "total_q_post": "softmax",
     "total_p_post": "softmax",
+    "mass_post": "own",
     "mean_ratio_post": "own",
     "array_power_post": "deliver err",
     "err_post": "deliver err",

@@ -104,8 +104,11 @@ def test_circuits_by_synapses(circuit):
     compared(circuit=circuit, stream={"t_settle": 0.4}, schedule={"init": "carry"})
 
 
-def test_categorical_labels():
-    compared(network={"output": {"kind": "categorical"}})
+@pytest.mark.parametrize(("settle", "tau_label"), [(0.0, 0.0), (0.0, 0.3), (0.4, 0.3)])
+def test_categorical_labels(settle, tau_label):
+    """A label on its way to its target is no distribution: Σp is that of the moment."""
+    stream = {"t_settle": settle, "tau_label": tau_label}
+    compared(network={"output": {"kind": "categorical"}}, stream=stream)
 
 
 def test_generative():

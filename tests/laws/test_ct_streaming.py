@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pcsim.energies import Categorical
 from pcsim.network import Network
 
 SLOW = 1e6  # weights that hardly move: their change is the average of the text
@@ -214,3 +215,25 @@ def test_a_released_input_is_not_followed():
     assert not engine.flow.inputs.active
     engine.advance(5)
     assert float(engine.flow.states()[f"x{3}"].sub(clamps[-1]).abs().max()) > 0
+
+
+def test_a_label_that_moves_is_a_label_at_every_moment():
+    """ξ⁰ = −∂E/∂μ of E = −Σ y ln softmax(μ) at the y of the step, a distribution or not."""
+    network = Network.mlp([3, 4, 3], "tanh", output=Categorical())
+    params = oracle.random_parameters(network, 2, seed=1)
+    chips = ct.engine(network, params, 0.1, tau_w=3.0)
+    clamps = oracle.clamps_of(network, "supervised", 2, 2, seed=2)
+    label = torch.zeros_like(clamps[0])
+    chips.load([label, *clamps[1:]])
+    sums = []
+    for _ in range(4):
+        label.lerp_(clamps[0], 0.3)
+        x = chips.flow.states()["x1"].clone()
+        w, b = (chips.flow.theta().of[0][name].clone() for name in ("w", "b"))
+        mu = (torch.tanh(x) @ w.mT + b.unsqueeze(1)).requires_grad_()
+        energy = -(label * torch.log_softmax(mu, -1)).sum()
+        (slope,) = torch.autograd.grad(energy, mu)
+        chips.advance(1)
+        assert oracle.largest(chips.flow.states()["err0"] + slope) <= 1e-12
+        sums.append(float(label.sum(-1).mean()))
+    assert sums[0] < 0.5 < sums[-1], "control: the label was on its way"

@@ -1,9 +1,9 @@
 """A datum with the categorical energy: E = KL[p ‖ softmax(μ)], p the label or softmax(x).
 
-    err = p − q,    q = exp(logit)/Σ exp(logit)        sent to weights and feedback
+    err = p − (Σp) q,    q = exp(logit)/Σ exp(logit)        sent to weights and feedback
     own = p (Σ p ratio − ratio),    ratio = ln p − ln q     moves logits x that are let go
 
-The sums run over the layer itself, by synapses from every unit to every unit of a chip.
+Σp = 1 but for a label that follows its target. The sums run over the layer itself, by synapses from every unit to every unit of a chip.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ SOFTMAX = lines_to_text(
     [
         "total_q_post = exp(logit_pre) : 1 (summed)",
         "total_p_post = exp(x_pre) : 1 (summed)",
+        "mass_post = p_pre : 1 (summed)",
         "mean_ratio_post = p_pre*ratio_pre : 1 (summed)",
     ]
 )
@@ -26,7 +27,7 @@ def categorical_error(layer: Layer) -> list[str]:
     softmax, read = "exp(x)/total_p", "error" in layer.sites
     switched = f"free*{softmax} + (1 - free)*x" if layer.clamped == "switched" else softmax
     return [
-        f"{'err_unread' if read else 'err'} = p - q : 1",
+        f"{'err_unread' if read else 'err'} = p - mass*q : 1",
         *(["err : 1  # err_unread, as hardware reads it"] if read else []),
         "own = p*(mean_ratio - ratio) : 1",
         f"p = {switched} : 1",
@@ -35,5 +36,6 @@ def categorical_error(layer: Layer) -> list[str]:
         f"logit = {prediction} : 1",
         "total_p : 1  # sums over this layer",
         "total_q : 1",
+        "mass : 1",
         "mean_ratio : 1",
     ]

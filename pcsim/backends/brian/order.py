@@ -43,6 +43,7 @@ OF_SUM = {
     "array_power_post": DELIVER_ERR,
     "total_q_post": STORE_ERR,
     "total_p_post": STORE_ERR,
+    "mass_post": DELIVER_ERR,
     "mean_ratio_post": DELIVER_ERR,
     "fb_pre": FEEDBACK,
     "fb_line_pre": FEEDBACK,
