@@ -27,8 +27,17 @@ def sweep(
         int, typer.Option(min=0, help="Processes on this machine; 0: in this one.")
     ] = 0,
     cluster: Annotated[
-        str | None, typer.Option(help="Address of a running dask scheduler, tcp://host:8786.")
+        str | None, typer.Option(help="Address of a running dask scheduler, tls://host:8786.")
     ] = None,
+    security: Annotated[
+        Path | None, typer.Option(help="TOML file with its certificates: ca, cert, key.")
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure", help="Trust a scheduler without certificates: all who reach it."
+        ),
+    ] = False,
     status: Annotated[bool, typer.Option("--status", help="Only say how far it is.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Run failed points again.")] = False,
     change: Annotated[
@@ -48,7 +57,14 @@ def sweep(
     console.print(f"{axes}, {len(described.seeds)} seeds each", highlight=False, soft_wrap=True)
     with progress("sweep", remaining=False) as report:
         result = run_sweep(
-            described, folder.path, workers=workers, cluster=cluster, retry=retry, report=report
+            described,
+            folder.path,
+            workers=workers,
+            cluster=cluster,
+            security=security,
+            insecure=insecure,
+            retry=retry,
+            report=report,
         )
     tell(survey_of(result))
     console.print(f"stored in {folder.path / MERGED}", soft_wrap=True)

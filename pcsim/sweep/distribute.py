@@ -6,9 +6,12 @@ import json
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pcsim.errors import InterruptedRunError, PcsimError, UnsupportedError
+from pcsim.sweep import security
 from pcsim.sweep.execute import Finished, execute, execute_afar, failed
 
 CONNECT_SECONDS = 10.0
@@ -19,13 +22,27 @@ Results = Generator[list[Finished], None, None]
 """The files of one job after the other; closing it stops the workers."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Which dask scheduler takes the jobs: one of this run's own, or one that is running."""
+
+    workers: int = 0
+    """Processes on this machine."""
+    cluster: str | None = None
+    """Address of a running scheduler."""
+    security: Path | None = None
+    """File with the certificates of that scheduler."""
+    insecure: bool = False
+    """Trust a scheduler without certificates."""
+
+
 def in_process(jobs: Sequence[str]) -> Results:
     """Run one job after the other, here."""
     for job in jobs:
         yield execute(job)
 
 
-def by_dask(jobs: Sequence[str], *, workers: int = 0, cluster: str | None = None) -> Results:
+def by_dask(jobs: Sequence[str], place: Place) -> Results:
     """Run the jobs on a scheduler, in the order in which they are finished.
 
     The scheduler gives the jobs of a worker that was killed to another one. A job that has killed
@@ -33,7 +50,7 @@ def by_dask(jobs: Sequence[str], *, workers: int = 0, cluster: str | None = None
     """
     distributed = _distributed()
     with ExitStack() as stack:
-        client = stack.enter_context(_client(distributed, stack, workers, cluster))
+        client = stack.enter_context(_client(distributed, stack, place))
         futures = {
             # Not pure: dask must not take the result of an earlier sweep from its memory.
             client.submit(execute_afar, job, pure=False): job
@@ -43,6 +60,14 @@ def by_dask(jobs: Sequence[str], *, workers: int = 0, cluster: str | None = None
             job = futures.pop(future)
             yield _outcome(distributed, future, job)
             future.release()
+
+
+def check_place(place: Place) -> None:
+    """Refuse a scheduler that cannot or should not be used, before any point runs."""
+    if place.workers:
+        security.for_one_run(_distributed())
+    if place.cluster:
+        security.of_cluster(_distributed(), place.cluster, place.security, place.insecure)
 
 
 def _outcome(distributed: Any, future: Any, job: str) -> list[Finished]:
@@ -76,22 +101,29 @@ def _distributed() -> Any:
     return distributed
 
 
-def _client(distributed: Any, stack: ExitStack, workers: int, cluster: str | None) -> Any:
-    if cluster is None:
+def local_cluster(distributed: Any, workers: int) -> Any:
+    """Return processes on this machine that only this run's own client can talk to."""
+    return distributed.LocalCluster(
         # The nannies of dask give each process one thread, and start it again when it dies.
-        local = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            # None would be dask's usual port, open to the network and in the way of a second sweep.
-            dashboard_address=LOCAL_PORT,
-            # That a worker died and is started again is not for the user to mend.
-            silence_logs=logging.CRITICAL,
-        )
-        return distributed.Client(stack.enter_context(local))
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        protocol="tls://",
+        security=security.for_one_run(distributed),
+        # None would be dask's usual port, open to the network and in the way of a second sweep.
+        dashboard_address=LOCAL_PORT,
+        # That a worker died and is started again is not for the user to mend.
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def _client(distributed: Any, stack: ExitStack, place: Place) -> Any:
+    if place.cluster is None:
+        return distributed.Client(stack.enter_context(local_cluster(distributed, place.workers)))
+    certificates = security.of_cluster(distributed, place.cluster, place.security, place.insecure)
     try:
-        return distributed.Client(cluster, timeout=CONNECT_SECONDS)
+        return distributed.Client(place.cluster, timeout=CONNECT_SECONDS, security=certificates)
     except (OSError, ValueError, TimeoutError) as error:
         raise UnsupportedError(
-            f"--cluster {cluster}: there is no dask scheduler that answers ({error})"
+            f"--cluster {place.cluster}: there is no dask scheduler that answers ({error})"
         ) from None

@@ -13,7 +13,7 @@ from pcsim import store
 from pcsim.errors import ConfigError, InterruptedRunError, StoreError
 from pcsim.status import Report, Status
 from pcsim.store import Result
-from pcsim.sweep.distribute import Results, by_dask, in_process
+from pcsim.sweep.distribute import Place, Results, by_dask, check_place, in_process
 from pcsim.sweep.execute import job
 from pcsim.sweep.folder import MERGED, SweepFolder
 from pcsim.sweep.fuse import Run, parts, plan
@@ -32,6 +32,8 @@ def sweep(
     *,
     workers: int = 0,
     cluster: str | None = None,
+    security: str | Path | None = None,
+    insecure: bool = False,
     retry: bool = False,
     report: Report | None = None,
 ) -> Result:
@@ -41,14 +43,22 @@ def sweep(
         description: a TOML file, or its content as a mapping: a configuration with `[sweep]`.
         out: folder of the store; if the sweep was started there, it goes on.
         workers: this many processes on this machine; 0: in this process.
-        cluster: address of a running dask scheduler.
+        cluster: address of a running dask scheduler; it needs `security` or `insecure`.
+        security: file with the certificates of that scheduler (see docs/sweep.md).
 
     Rarely used:
+        insecure: trust a scheduler without certificates, and all who can reach it.
         retry: run failed points again.
         report: called now and then with a `Status`.
     """
     if workers < 0 or (workers and cluster):
         raise ConfigError(f"workers: give a number above 0, or a cluster, got {workers}, {cluster}")
+    if cluster is None and (security or insecure):
+        raise ConfigError(
+            "security: certificates belong to a running scheduler; give its --cluster"
+        )
+    place = Place(workers, cluster, Path(security) if security else None, insecure)
+    check_place(place)
     if isinstance(description, str | Path):
         description = read_sweep(Path(description))
     elif not isinstance(description, Sweep):
@@ -59,7 +69,7 @@ def sweep(
         runs = work.runs()
         jobs = [job(description, run, work.missing) for run in runs]
         remote = jobs and (workers or cluster)
-        results = by_dask(jobs, workers=workers, cluster=cluster) if remote else in_process(jobs)
+        results = by_dask(jobs, place) if remote else in_process(jobs)
         return work.run(results, report)
 
 

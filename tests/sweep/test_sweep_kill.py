@@ -113,9 +113,10 @@ def test_any_running_scheduler_takes_the_jobs(tmp_path, undisturbed):
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "n_workers": 1, "threads_per_worker": 1}
     with distributed.LocalCluster(**options, dashboard_address=distribute.LOCAL_PORT) as cluster:
-        merged = sweep(small(), tmp_path / "s", cluster=cluster.scheduler_address)
+        there = {"cluster": cluster.scheduler_address, "insecure": True}
+        merged = sweep(small(), tmp_path / "s", **there)
         assert_same_numbers(merged, undisturbed)
-        again = sweep(small(), tmp_path / "s", cluster=cluster.scheduler_address)
+        again = sweep(small(), tmp_path / "s", **there)
         assert_same_numbers(again, undisturbed)
 
 
@@ -123,7 +124,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(distribute, "CONNECT_SECONDS", 0.2)
     with pytest.raises(UnsupportedError, match="no dask scheduler that answers"):
-        sweep(small(), tmp_path / "s", cluster="tcp://127.0.0.1:9")
+        sweep(small(), tmp_path / "s", cluster="tcp://127.0.0.1:9", insecure=True)
 
 
 def test_dask_that_is_not_installed_is_a_sentence(tmp_path, monkeypatch):
