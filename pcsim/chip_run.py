@@ -22,15 +22,15 @@ from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
 from pcsim.engines import engine_for
 from pcsim.hardware import make_chips
-from pcsim.kernels.parameters import initial_parameters, initial_states
+from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
 from pcsim.readout import Readout
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
-from pcsim.stability import StabilityWarning, advise, margin
+from pcsim.stability import WORK, StabilityWarning, advise, margin
 from pcsim.status import Report, Status
 from pcsim.substrate import Seeded
 from pcsim.task import Clamps, Split, Task
-from pcsim.timing import Timing
+from pcsim.timing import Timing, weight_time
 from pcsim.training import check_device
 from pcsim.verdict import Verdict, judge
 
@@ -129,12 +129,15 @@ class ChipRun:
         dt = self.timing.dt
         # In a grid, the fastest chip is the one to fear for.
         fastest = {
-            name: dt / max(getattr(self.chips, rate))
+            name: weight_time(dt, max(getattr(self.chips, rate)))
             for name, rate in (("tau_x", "gamma"), ("tau_w", "alpha"))
             if getattr(self.config.grid, rate)
         }
         circuit = self.timing.circuit.model_copy(update=fastest)
-        for advice in advise(self.network, self.engine.flow.theta(), circuit, dt, top, scale):
+        # Weights start from their seed alone: one chip speaks for all of its seed.
+        first = [self.chips.seed_of.index(k) for k in range(len(self.chips.seeds))]
+        theta = Parameters(self.network, self.engine.flow.theta().flat[first])
+        for advice in advise(self.network, theta, circuit, dt, top, scale):
             kind = "will blow up" if advice.certain else "take care"
             warnings.warn(f"{kind}: {advice.message}", StabilityWarning, stacklevel=3)
 
@@ -303,7 +306,7 @@ class ChipRun:
         theta = self.engine.flow.theta()
         if self.config.data.mode != "supervised":
             return None
-        probe = min(self.samples, 64, max(1, int(5e8 / theta.flat.nelement())))
+        probe = min(self.samples, 64, max(1, int(WORK / (200 * theta.flat.nelement()))))
         scale = self.scale * self.samples / probe
         dt, dtype = self.timing.dt, torch.float64
         gamma = self.chips.rate("gamma", dtype, "cpu") if self.config.grid.gamma else None

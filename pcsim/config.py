@@ -64,8 +64,8 @@ class Learning(Frozen):
     """How weights move."""
 
     optimizer: Literal["sgd", "momentum", "adam", "adamw"] = "sgd"
-    alpha: Positive = 1e-3
-    """Learning rate."""
+    alpha: NotNegative = 1e-3
+    """Learning rate; 0 is a control: everything moves but the weights."""
     weight_decay: NotNegative = 0.0
     reduction: Reduction = "sum"
     """Weight gradient over the batch: sum, or mean (alpha then differs by a factor B)."""
@@ -131,7 +131,7 @@ class Convergence(Frozen):
 class Grid(Frozen):
     """Values that become replicas: every combination, times the seeds, trains at once."""
 
-    alpha: Annotated[tuple[Positive, ...], AsList] = ()
+    alpha: Annotated[tuple[NotNegative, ...], AsList] = ()
     weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
     gamma: Annotated[tuple[Positive, ...], AsList] = ()
     hardware: Mapping[str, Annotated[tuple[int | float, ...], AsList]] = {}

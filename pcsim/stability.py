@@ -23,6 +23,11 @@ from pcsim.maps import Dense
 from pcsim.network import UNIT_GAUSSIAN, Network
 
 Errors = list[Tensor]
+ITERATIONS = 50
+"""Products with the matrix per search for its largest eigenvalue."""
+WORK = 1e10
+"""Multiplications that advice may take in all: about a second. Fewer samples are probed in large
+networks; where not even one is affordable, advice says so."""
 
 
 class StabilityWarning(UserWarning):
@@ -85,8 +90,12 @@ class Linearisation:
         """Return K u."""
         return [torch.bmm(gram, part) for gram, part in zip(self.grams, u, strict=True)]
 
-    def largest(self, gamma: Rate, alpha: Rate, iterations: int = 300) -> Tensor:
-        """Return λ_max(γ A Aᵀ + α K) (chip,) by power iteration (the matrix is symmetric ⪰ 0)."""
+    def largest(self, gamma: Rate, alpha: Rate, iterations: int = ITERATIONS) -> Tensor:
+        """Return λ_max(γ A Aᵀ + α K) (chip,) by Lanczos' method (the matrix is symmetric ⪰ 0).
+
+        Its error shrinks with the square root of the gap that power iteration sees; a loss of
+        orthogonality repeats eigenvalues and does not harm the largest.
+        """
         gamma, alpha = (r.view(-1, 1, 1) if isinstance(r, Tensor) else r for r in (gamma, alpha))
         generator = torch.Generator().manual_seed(0)
         # One start for all chips: what is found of a chip does not depend on who else is there.
@@ -96,13 +105,37 @@ class Linearisation:
             )
             for w, s in zip(self.w, self.slopes, strict=True)
         ]
-        size = torch.ones(len(u[0]), dtype=u[0].dtype)
-        for _ in range(iterations):
-            curved, learnt = self.curvature(u), self.learning(u)
-            u = [gamma * c + alpha * k for c, k in zip(curved, learnt, strict=True)]
-            size = torch.stack([part.square().sum((1, 2)) for part in u]).sum(0).sqrt()
+        size = _inner(u, u).sqrt()
+        before: Errors = [torch.zeros_like(part) for part in u]
+        diagonal, beside = [], []
+        for _ in range(min(iterations, sum(part[0].numel() for part in u))):
             u = [part / size.clamp_min(1e-300).view(-1, 1, 1) for part in u]
-        return size
+            image = [
+                gamma * c + alpha * k
+                for c, k in zip(self.curvature(u), self.learning(u), strict=True)
+            ]
+            along = _inner(u, image)
+            if diagonal:
+                beside.append(size)
+            diagonal.append(along)
+            back = size if beside else torch.zeros_like(size)
+            rest = [
+                v - along.view(-1, 1, 1) * now - back.view(-1, 1, 1) * old
+                for v, now, old in zip(image, u, before, strict=True)
+            ]
+            before, u = u, rest
+            size = _inner(u, u).sqrt()
+        matrix = torch.diag_embed(torch.stack(diagonal, -1))
+        if beside:
+            matrix = matrix + torch.diag_embed(torch.stack(beside, -1), -1)  # the lower half counts
+        finite = matrix.isfinite().all(-1).all(-1)
+        found = torch.linalg.eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))[:, -1]
+        return torch.where(finite, found, torch.nan)
+
+
+def _inner(a: Errors, b: Errors) -> Tensor:
+    """Return the scalar product (chip,) over nodes, samples and units."""
+    return torch.stack([(p * q).sum((1, 2)) for p, q in zip(a, b, strict=True)]).sum(0)
 
 
 def margin(
@@ -127,7 +160,7 @@ def margin(
         linear = Linearisation(network, params, x_top, scale)
     except NotImplementedError:
         return unknown
-    return 1 - linear.largest(*rates, iterations=100) / 2
+    return 1 - linear.largest(*rates) / 2
 
 
 def advise(
@@ -141,6 +174,18 @@ def advise(
     """Return what the linearised system says about this run; empty when nothing is to be feared."""
     if circuit.transport != "shared" or circuit.kind == "sacramento":
         return []
+    samples = int(WORK / (8 * ITERATIONS * params.flat.nelement()))
+    if not samples:
+        return [
+            Advice(
+                False,
+                f"the step size was not examined: {params.flat.nelement():,} weights are too many "
+                f"to do so in seconds; try it with a smaller network first",
+            )
+        ]
+    if samples < x_top.shape[1]:
+        scale = scale * x_top.shape[1] / samples
+        x_top = x_top[:, :samples]
     try:
         linear = Linearisation(network, params, x_top, scale)
     except NotImplementedError:
@@ -184,7 +229,7 @@ def _lag_advice(circuit: Circuit, dt: float, h_max: float, joint: float) -> list
                     f"{-2 * root.real / abs(root) ** 2:.3g} s",
                 )
             )
-        elif circuit.tau_err > tau_x / (4 * h_max) and not circuit.look_err:
+        elif 4 * h_max * circuit.tau_err > tau_x and not circuit.look_err:
             found.append(
                 Advice(
                     False,

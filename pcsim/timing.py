@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from pcsim.circuit import Circuit
 from pcsim.config import Config
@@ -47,7 +48,7 @@ class Timing:
         resolved = circuit.model_copy(
             update={
                 "tau_x": tau_x,
-                "tau_w": circuit.tau_w or dt / alpha,
+                "tau_w": circuit.tau_w or weight_time(dt, alpha),
                 "weight_decay": _decay(config),
             }
         )
@@ -57,6 +58,11 @@ class Timing:
             present = max(1, whole_steps("stream.t_pres", stream.t_pres, dt))
         settle = whole_steps("stream.t_settle", stream.t_settle, dt)
         return cls(resolved, dt, present, settle)
+
+
+def weight_time(dt: float, alpha: float) -> float:
+    """Return τ_w = dt/α; infinite for α = 0, where weights never move."""
+    return dt / alpha if alpha else inf
 
 
 def _backend(config: Config) -> str:

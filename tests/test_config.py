@@ -148,8 +148,8 @@ def net(**fields: object) -> dict:
         (net(output={"varianc": 1}), "network.output.varianc: unknown name; did you mean 'varia"),
         ({"grid": {"zzz": [1]}}, "grid.zzz: unknown name; known here: alpha, weight_decay, gamma"),
         # numbers out of range
-        ({"learning": {"alpha": -1}}, "learning.alpha: must be greater than 0, got -1"),
-        ({"learning": {"alpha": 0}}, "learning.alpha: must be greater than 0, got 0"),
+        ({"learning": {"alpha": -1}}, "learning.alpha: must be greater than or equal to 0, got -1"),
+        ({"schedule": {"gamma": 0}}, "schedule.gamma: must be greater than 0, got 0"),
         ({"learning": {"alpha": nan}}, "learning.alpha: must be a finite number, got nan"),
         ({"learning": {"alpha": inf}}, "learning.alpha: must be a finite number, got inf"),
         ({"learning": {"weight_decay": -1e-9}}, "learning.weight_decay: must be greater than or"),

@@ -1,6 +1,7 @@
 """Advice before a run: it names the number, and it is right within a few per cent."""
 
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from pcsim import config
 from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
+from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
 from pcsim.stability import Linearisation, StabilityWarning, advise, margin
 
@@ -61,7 +63,7 @@ def dense(network, params, x_top, chip, gamma, alpha, scale):
 @pytest.mark.parametrize(("gamma", "alpha", "scale"), [(0.3, 0.0, 1.0), (0.2, 0.05, 1 / 3)])
 def test_largest_eigenvalue(gamma, alpha, scale, bias):
     network, params, x_top = world(bias=bias)
-    found = Linearisation(network, params, x_top, scale).largest(gamma, alpha, 3000)
+    found = Linearisation(network, params, x_top, scale).largest(gamma, alpha)
     for chip in range(2):
         matrix = dense(network, params, x_top, chip, gamma, alpha, scale)
         assert float(found[chip]) == pytest.approx(float(torch.linalg.eigvalsh(matrix)[-1]), 1e-6)
@@ -234,3 +236,29 @@ def test_margin_is_unknown_where_the_linearisation_does_not_hold(changes):
     network, params, x_top = world()
     circuit = Circuit(tau_w=1.0, **changes)
     assert margin(network, params, circuit, x_top, 1.0, (0.1, 0.1)).isnan().all()
+
+
+def test_errors_without_a_hidden_layer_do_not_ring():
+    """h_max = 0: only the weights see the lagged error, and no lag of states is too long."""
+    network = Network.mlp([5, 3], "tanh")
+    params = oracle.random_parameters(network, 1, seed=1)
+    x_top = torch.zeros(1, 2, 5, dtype=ct.F64)
+    circuit = Circuit(kind="error_units", tau_err=0.5, tau_w=10.0)
+    assert advise(network, params, circuit, 0.1, x_top) == []
+
+
+def test_advice_on_a_large_network_is_bounded_and_not_silent():
+    network = Network.mlp([784, 1024, 1024, 10], "tanh")
+    flat = torch.full((1, network.parameter_count), 0.01)
+    start = time.monotonic()
+    advice = advise(
+        network, Parameters(network, flat), Circuit(tau_w=1e3), 5.0, torch.ones(1, 64, 784)
+    )
+    assert [a.certain for a in advice] == [True]
+    assert time.monotonic() - start < 8
+    many = torch.full((1, 1), 0.01).expand(40, network.parameter_count)
+    (skipped,) = advise(
+        network, Parameters(network, many), Circuit(tau_w=1e3), 5.0, torch.ones(1, 1, 784)
+    )
+    assert "not examined: 74,547,600 weights are too many" in skipped.message
+    assert not skipped.certain

@@ -268,7 +268,9 @@ class Discrete:
     def _discount(self) -> None:
         energy = self.field.energy()
         if self._last_energy is not None:
-            factor = torch.where(energy >= self._last_energy, self.schedule.discount, 1.0)
+            stalled = energy >= self._last_energy
+            # In the precision of the states: `where` of two Python numbers is a float32.
+            factor = torch.ones_like(energy).masked_fill_(stalled, self.schedule.discount)
             self._rate = factor * self._rate
         self._last_energy = energy
 

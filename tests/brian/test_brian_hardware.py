@@ -377,6 +377,23 @@ def test_names_that_mean_something_else():
     assert code.groups[1].blocks[0].code == "s = fired\nr = s * my_gain_g"
 
 
+def test_every_effect_has_variables_of_its_own():
+    """Names that differ only in what an identifier may not contain, or in where they are cut."""
+    named = {
+        "a-b": Effect(name="a-b", site="rate", becomes="s*g", constants={"g": 0.5}),
+        "a_b": Effect(name="a_b", site="rate", becomes="s*g", constants={"g": 1.7}),
+        "é": Effect(name="é", site="rate", becomes="s*g", constants={"g": 1.3}),
+        "2": Effect(name="2", site="rate", becomes="s*g", constants={"g": 0.9}),
+        "a": Effect(name="a", site="rate", becomes="s*b_g", constants={"b_g": 1.1}),
+    }
+    agree(Substrate(effects=tuple(named.values())))
+    held = {"m": Memory(start="0", update="0.5*m + 0.5*s")}
+    for other in ("new_h", "h_back"):
+        memory = Effect(name="h", site="weight", becomes="s + 0.1*m", memory=held)
+        clash = Effect(name=other, site="weight", becomes="s*m", constants={"m": 1.2})
+        agree(Substrate(effects=(memory, clash)), transport="random")
+
+
 def test_time_constants_alone_keep_the_products():
     """Whole layers can be multiplied where every soma has a time constant of its own."""
     chips = made(pieces(slow={"kind": "mismatch", "of": "tau_x", "sigma": 0.3}))

@@ -102,11 +102,12 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
     drawn: dict[str, Tensor] = {}
     memory: dict[str, str] = {}
     effects, signal = chips.substrate.at(place.site), "s"
+    prefixes = identifiers(chips.substrate.effects)
     code.append(f"s = {place.signal}")
     for number, effect in enumerate(effects, start=1):
         fixed = chips.fixed(effect, place.layer, shape, place.array)
         fixed = {name: value for name, value in fixed.items() if effect.uses(name)}
-        names = _names(effect, place, fixed)
+        names = _names(effect, prefixes[effect.name], place, fixed)
         for name, value in fixed.items():
             if isinstance(value, Tensor):
                 drawn[names[name]] = value
@@ -126,10 +127,38 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
     )
 
 
-def _names(effect: Effect, place: Place, fixed: Mapping[str, Value]) -> dict[str, str]:
-    """Return what the symbols of an effect are called: its own ones begin with its name."""
-    prefix = re.sub(r"\W", "_", effect.name) + ARRAYS[place.array]
-    own = {name: f"{prefix}_{name}" for name in (*fixed, *effect.noise, *effect.memory)}
+def identifiers(effects: Sequence[Effect]) -> dict[str, str]:
+    """Return the prefix of each effect's variables, such that no two effects share a variable.
+
+    It is the name with "_" for what an identifier may not contain; where variables would meet
+    ("a-b" and "a_b", or x.y_z and x_y.z), the later effect gets a number behind its name.
+    """
+    prefixes: dict[str, str] = {}
+    taken: set[str] = set()
+    for effect in effects:
+        base = re.sub(r"[^0-9A-Za-z_]", "_", effect.name).lstrip("_")
+        base = base if base[:1].isalpha() else f"p{base}"
+        candidates = (base, *(f"{base}_{number}" for number in range(2, len(effects) + 2)))
+        prefix = next(c for c in candidates if not taken & _variables(effect, c))
+        prefixes[effect.name] = prefix
+        taken |= _variables(effect, prefix)
+    return prefixes
+
+
+def _variables(effect: Effect, prefix: str) -> set[str]:
+    """Return all variables that an effect may have, in every array."""
+    fixed = (*effect.constants, *effect.draws, *effect.parameters)
+    own = [(name, "") for name in (*fixed, *effect.noise)]
+    own += [(name, new) for name in effect.memory for new in ("", "new_")]
+    return {f"{new}{prefix}{array}_{name}" for name, new in own for array in ARRAYS.values()}
+
+
+def _names(effect: Effect, prefix: str, place: Place, fixed: Mapping[str, Value]) -> dict[str, str]:
+    """Return what the symbols of an effect are called: its own ones begin with its prefix."""
+    own = {
+        name: f"{prefix}{ARRAYS[place.array]}_{name}"
+        for name in (*fixed, *effect.noise, *effect.memory)
+    }
     return CLOCK | dict(place.symbols) | own
 
 
