@@ -3,7 +3,8 @@
     err = p − (Σp) q,    q = exp(logit)/Σ exp(logit)        sent to weights and feedback
     own = p (Σ p ratio − ratio),    ratio = ln p − ln q     moves logits x that are let go
 
-Σp = 1 but for a label that follows its target. The sums run over the layer itself, by synapses from every unit to every unit of a chip.
+Σp = 1 but for a label that follows its target. The sums run over the layer itself, by synapses from
+every unit to every unit of a chip.
 """
 
 from __future__ import annotations
