@@ -107,7 +107,8 @@ class Linearisation:
         ]
         size = _inner(u, u).sqrt()
         before: Errors = [torch.zeros_like(part) for part in u]
-        diagonal, beside = [], []
+        diagonal: list[Tensor] = []
+        beside: list[Tensor] = []
         for _ in range(min(iterations, sum(part[0].numel() for part in u))):
             u = [part / size.clamp_min(1e-300).view(-1, 1, 1) for part in u]
             image = [
