@@ -9,6 +9,7 @@ itself. Each replica stops on its own: its rates become zero, the others go on.
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import torch
@@ -93,9 +94,9 @@ class Automatic:
                 variables[f"{name}_accuracy"] = Variable(dims, unfold(accuracy))
             variables["accuracy"] = variables["test_accuracy"]
         task = self.training.task
-        variables |= final_state(
-            self.config, task, self.training.readout, self.training.params, replicas
-        )
+        training = self.training
+        predictions = partial(task.predictions, training.readout, training.params)
+        variables |= final_state(self.config, training.params, replicas, predictions)
         attrs = attributes(
             self.config,
             train_samples=len(task.train.x),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from math import exp
 from pathlib import Path
 
@@ -18,12 +19,12 @@ import torch
 from torch import Tensor
 
 from pcsim.chip_checkpoint import ChipCheckpoint
+from pcsim.circuit_readout import CircuitReadout
 from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
-from pcsim.engines import engine_for
+from pcsim.engines import engine_for, twin_for
 from pcsim.hardware import make_chips
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
-from pcsim.readout import Readout
 from pcsim.record import Recorder
 from pcsim.replicas import Replicas
 from pcsim.stability import WORK, StabilityWarning, advise, margin
@@ -53,6 +54,7 @@ class ChipRun:
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
         self.noise = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
+        self._noise_aside = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
         if self.hardware:
             self.hardware.noise = self.noise
@@ -70,8 +72,20 @@ class ChipRun:
             draw=self._normal,
             chips=self.hardware,
         )
-        attenuation = self.engine.flow.attenuation
-        self.readout = Readout(self.network, self.hardware, attenuation)
+        self.readout = CircuitReadout(
+            self.network,
+            self.timing.circuit,
+            self.hardware,
+            partial(
+                twin_for,
+                config,
+                self.network,
+                self.timing,
+                seeds=self.chips.each_seed,
+                tau_x=tau_x,
+                draw=self._normal_aside,
+            ),
+        )
         self.recorder = Recorder(self.engine, config.record, self._record_interval())
         self.label: Tensor | None = None
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
@@ -93,6 +107,9 @@ class ChipRun:
 
     def _normal(self, like: Tensor) -> Tensor:
         return self.noise.draw("soma", "normal", like)
+
+    def _normal_aside(self, like: Tensor) -> Tensor:
+        return self._noise_aside.draw("soma", "normal", like)
 
     @property
     def total_steps(self) -> int:
@@ -275,13 +292,13 @@ class ChipRun:
                     break
 
     def keep_accuracy(self) -> None:
-        """Record the test accuracy of a feed-forward read-out."""
+        """Record the test accuracy of a read-out with the label released."""
         if self.config.data.mode == "supervised":
             self.accuracy_rows.append((self.engine.time, self.accuracy(self.task.test)))
 
     def accuracy(self, split: Split) -> np.ndarray:
-        """Return the fraction right (chip,) by a feed-forward read-out."""
-        return self.task.accuracy(self.readout, self.engine.flow.theta(), split)
+        """Return the fraction right (chip,) by a read-out with the label released."""
+        return self.task.accuracy(self.readout, self.engine.flow, split)
 
     def verdict(self) -> Verdict:
         """Judge the run from what was recorded."""

@@ -19,15 +19,14 @@ class Observed(Protocol):
     """A circuit as it is seen from outside; reading never changes it."""
 
     @property
-    def attenuation(self) -> list[float] | None:
-        """Per layer: the arrays hold w/a where the network means w; None: w itself."""
-
-    @property
     def feedback(self) -> Feedback | None:
         """Feedback weights, where the circuit has a choice of transport."""
 
     def theta(self) -> Parameters:
-        """Return the weights in the units of the network, for a feed-forward read-out."""
+        """Return the weights in the units of the network."""
+
+    def stored(self) -> list[Tensor]:
+        """Return every array that learns as the circuit of the torch engine stores it."""
 
     def energy_by_node(self) -> Tensor:
         """Return E_l (chip, predicted node), summed over samples, of the last step."""

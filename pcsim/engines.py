@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from pcsim.backends.continuous import Continuous
+from pcsim.circuit import Circuit
 from pcsim.config import Config
 from pcsim.continuous.flow import Tau
-from pcsim.continuous.solvers import Draw
+from pcsim.continuous.solvers import SINGLE_STAGE, Draw
 from pcsim.engine import Engine
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
@@ -48,6 +50,40 @@ def engine_for(
         tau_w=tau_w,
         draw=draw,
         fast=config.schedule.fast,
+        chips=chips,
+    )
+
+
+def twin_for(
+    config: Config,
+    network: Network,
+    timing: Timing,
+    *,
+    seeds: Sequence[int],
+    tau_x: Sequence[Tau] | None,
+    draw: Draw,
+    circuit: Circuit,
+    chips: Chips | None,
+) -> Continuous:
+    """Return chips of the same circuit whose label is going to be released, for a read-out.
+
+    Their weights are to be set, and never learn. Multi-stage solvers share their stationary states
+    with Euler's rule.
+    """
+    name = config.solver.name if config.solver.name in SINGLE_STAGE else "euler"
+    dtype, device = getattr(torch, config.run.dtype), config.run.device
+    flat = torch.zeros(len(seeds), network.parameter_count, dtype=dtype, device=device)
+    return Continuous(
+        network,
+        Parameters(network, flat),
+        circuit,
+        dt=timing.dt,
+        solver_name="maruyama" if circuit.sigma_x else name,
+        mode="supervised",
+        seeds=seeds,
+        tau_x=tau_x,
+        draw=draw,
+        fast=False,
         chips=chips,
     )
 

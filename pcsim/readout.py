@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import torch
 from torch import Tensor
 
@@ -21,12 +19,8 @@ STATES = 2_000_000
 class Readout:
     """Scores of a classifier as its user gets them: every read is one of the hardware's."""
 
-    def __init__(
-        self, network: Network, chips: Chips | None, attenuation: Sequence[float] | None = None
-    ) -> None:
-        """`attenuation` per layer: the array holds w/a where the network means w."""
+    def __init__(self, network: Network, chips: Chips | None) -> None:
         self.network, self.chips = network, chips
-        self.attenuation = attenuation
         self._field: Field | None = None
 
     def scores(self, params: Parameters, inputs: Tensor, chunk: int = 2000) -> Tensor:
@@ -47,9 +41,6 @@ class Readout:
         self._field = Field(self.network, own, "supervised", chips=chips)
         self._encode = Encoder(chips, self.network, True)
         self._decode = chips.transform("output", 0, (self.network.nodes[0].units,))
-        for kernel, a in zip(self._field.maps, self.attenuation or (), strict=False):
-            if kernel and kernel.hooks.weight:
-                kernel.hooks.weight = _attenuated(kernel.hooks.weight, a)
 
     def _pass(self, inputs: Tensor) -> Tensor:
         field = self._field
@@ -68,7 +59,3 @@ class Readout:
         field.feedforward()
         scores = field.mu[0].clone()
         return scores if self._decode is None else self._decode(scores)
-
-
-def _attenuated(read: Callable[[Tensor], Tensor], a: float) -> Callable[[Tensor], Tensor]:
-    return lambda w: read(w / a) * a

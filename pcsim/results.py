@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +16,7 @@ from pcsim.store import Attr, Result, Variable
 if TYPE_CHECKING:
     from pcsim.chip_run import ChipRun
     from pcsim.kernels.parameters import Parameters
-    from pcsim.readout import Readout
     from pcsim.replicas import Replicas
-    from pcsim.task import Task
     from pcsim.training import Training
 
 DESCRIPTIONS = {
@@ -49,9 +49,8 @@ def training_result(training: Training) -> Result:
         chosen = np.take_along_axis(np.stack(progress.history["test_accuracy"]), best[None], 0)[0]
         about = {"long_name": "test accuracy at the epoch of best validation accuracy (else last)"}
         variables["accuracy"] = Variable(replicas.dims, replicas.unfold(chosen), about)
-    variables |= final_state(
-        training.config, training.task, training.readout, training.params, replicas
-    )
+    predictions = partial(training.task.predictions, training.readout, training.params)
+    variables |= final_state(training.config, training.params, replicas, predictions)
     coords: dict[str, Any] = replicas.coords | {"epoch": np.arange(1, progress.epoch + 1)}
     attrs = attributes(
         training.config,
@@ -63,7 +62,10 @@ def training_result(training: Training) -> Result:
 
 
 def final_state(
-    config: Config, task: Task, readout: Readout, params: Parameters, replicas: Replicas
+    config: Config,
+    params: Parameters,
+    replicas: Replicas,
+    predictions: Callable[[], np.ndarray],
 ) -> dict[str, Variable]:
     """Return the weights at the end, and what they predict for the test samples."""
     about: dict[str, Attr] = {
@@ -73,7 +75,7 @@ def final_state(
     found = {"parameters": Variable((*replicas.dims, "parameter"), values, about)}
     if config.record.predictions and config.data.mode == "supervised":
         about = {"long_name": "class predicted for each test sample at the end, -1: none"}
-        values = replicas.unfold(task.predictions(readout, params))
+        values = replicas.unfold(predictions())
         found["predictions"] = Variable((*replicas.dims, "test_sample"), values, about)
     return found
 
@@ -99,7 +101,9 @@ def chip_result(run: ChipRun) -> Result:
         coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
     for name, value in run.verdict().columns().items():
         variables[f"verdict.{name}"] = Variable(dims, unfold(value))
-    variables |= final_state(run.config, run.task, run.readout, run.engine.flow.theta(), run.chips)
+    flow = run.engine.flow
+    predictions = partial(run.task.predictions, run.readout, flow)
+    variables |= final_state(run.config, flow.theta(), run.chips, predictions)
     attrs = attributes(
         run.config,
         train_seconds=run.seconds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,21 @@ from torch import Tensor
 from pcsim import datasets, metrics
 from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.parameters import ORDER_KEY, Parameters, generator
+from pcsim.kernels.parameters import ORDER_KEY, generator
 from pcsim.maps import Embedding
 from pcsim.network import Network
-from pcsim.readout import Readout
 from pcsim.replicas import Replicas
 from pcsim.vision import augmentation
 
 Clamps = list[Tensor | None]
+W = TypeVar("W", contravariant=True)
+
+
+class Reader(Protocol[W]):
+    """Whoever says what a population answers, from weights of the kind that it reads."""
+
+    def scores(self, weights: W, inputs: Tensor, /) -> Tensor:
+        """Return the output (replica, sample, class) for inputs (sample, unit)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,14 +153,14 @@ class Task:
             nodes[0] = one_hot.to(self.train.x.dtype)
         return nodes
 
-    def accuracy(self, readout: Readout, params: Parameters, split: Split) -> np.ndarray:
-        """Return the fraction right (replica,) by a feed-forward read-out with these weights."""
-        scores = readout.scores(params, split.x).cpu().numpy()
+    def accuracy(self, readout: Reader[W], weights: W, split: Split) -> np.ndarray:
+        """Return the fraction right (replica,) by a read-out with these weights."""
+        scores = readout.scores(weights, split.x).cpu().numpy()
         return np.asarray(metrics.accuracy(scores, split.y.cpu().numpy()))
 
-    def predictions(self, readout: Readout, params: Parameters) -> np.ndarray:
+    def predictions(self, readout: Reader[W], weights: W) -> np.ndarray:
         """Return the class (replica, test sample) that the same read-out gives; −1 is none."""
-        return metrics.predictions(readout.scores(params, self.test.x).cpu().numpy())
+        return metrics.predictions(readout.scores(weights, self.test.x).cpu().numpy())
 
     def batches(self, replicas: Replicas, epoch: int, size: int) -> Iterator[Clamps]:
         """Go through one epoch; the order belongs to (seed, epoch), whoever else trains along."""

@@ -70,6 +70,7 @@ class Continuous:
             raise ConfigError(f"solver.dt: must be positive, got {dt}")
         self.network, self.params, self.circuit, self.dt = network, params, circuit, dt
         self.mode: Mode = mode
+        self.chips = chips
         single = solver_name in SINGLE_STAGE
         self._refuse_stages(single, solver_name)
         if chips and chips.substrate.effects:

@@ -94,7 +94,6 @@ class DendriticFlow:
         self.g_basal = fabricated(chips, "g_basal", network, [g.g_B] * count)
         self.g_apical = fabricated(chips, "g_apical", network, [g.g_A] * count)
         self.chips = chips
-        self.attenuation: list[float] | None = self.a_basal
         self.somas = Somas(chips, network)
         self._encode = Encoder(chips, network, mode == "supervised")
         self.hooks = [map_hooks(chips, network, k) if chips else IDEAL for k in range(self.depth)]
@@ -247,6 +246,9 @@ class DendriticFlow:
         if self.chips:
             self.chips.advance(dt)
 
+    def follow(self) -> None:
+        """No rate looks ahead."""
+
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of basal, interneuron and learned feedback weights."""
         taught = [
@@ -265,6 +267,10 @@ class DendriticFlow:
             for array in views.values():
                 array.mul_(self.a_basal[k])
         return Parameters(self.network, flat)
+
+    def stored(self) -> list[Tensor]:
+        """Return all that learns."""
+        return self.weights
 
     def energy_by_node(self) -> Tensor:
         """Return ½‖x − v̂_B‖² (chip, layer), summed over samples, at the last `forces`."""

@@ -64,7 +64,6 @@ class ErrorFlow:
         nominal = circuit.weight_time if tau_w is None else tau_w
         self.tau_w = fabricated_tau_w(chips, params, nominal)
         self.chips = chips
-        self.attenuation: list[float] | None = None
         self.somas = Somas(chips, network)
         self._encode = Encoder(chips, network, mode == "supervised")
         self._forward = Array(chips, params.of, reads=False)
@@ -279,11 +278,14 @@ class ErrorFlow:
             self.inputs.learn(self.field.predicted, self.params.of, alpha * self.scale, 1.0)
             if self.feedback.learns:
                 self._learn_feedback(alpha * self.scale)
-        if self.circuit.look_soma:
-            for index, rates in self._next_rates.items():
-                self.field.x[index].copy_(rates)
+        self.follow()
         if self.chips:
             self.chips.advance(dt)
+
+    def follow(self) -> None:
+        """Let rates follow a look-ahead."""
+        for index, rates in self._next_rates.items():
+            self.field.x[index].copy_(rates)
 
     def _learn_feedback(self, alpha: float) -> None:
         for index in self.feedback.nodes:
@@ -324,6 +326,11 @@ class ErrorFlow:
         """Return the weights in the units of the network."""
         self.settle_weights()
         return self.params
+
+    def stored(self) -> list[Tensor]:
+        """Return all that learns, up to date."""
+        self.settle_weights()
+        return self.weights
 
     def energy_by_node(self) -> Tensor:
         """Return E_l (chip, predicted value node), summed over samples, at the last `forces`."""

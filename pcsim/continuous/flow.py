@@ -56,9 +56,6 @@ class Flow(Protocol):
     weights: list[Tensor]
     """All weight arrays, each (chip, number)."""
 
-    attenuation: list[float] | None
-    """The arrays hold w/a where the network means w (dendrites), per layer; None: w itself."""
-
     @property
     def feedback(self) -> Feedback | None:
         """Feedback weights, where the circuit has a choice of transport."""
@@ -80,6 +77,9 @@ class Flow(Protocol):
     def learn(self, dt: float) -> None:
         """Do θ ← θ + dt·dθ/dt, with dθ/dt at the state of the last `forces`."""
 
+    def follow(self) -> None:
+        """Let rates follow a look-ahead, as `learn` does, with the weights left alone."""
+
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of every weight array, at the state of the last `forces`."""
 
@@ -87,7 +87,10 @@ class Flow(Protocol):
         """Write what was kept back while an input was clamped."""
 
     def theta(self) -> Parameters:
-        """Return the weights in the units of the network, for a feed-forward read-out."""
+        """Return the weights in the units of the network."""
+
+    def stored(self) -> list[Tensor]:
+        """Return `weights`, up to date: all that a twin of this circuit must be given."""
 
     def energy_by_node(self) -> Tensor:
         """Return E_l (chip, predicted node), summed over samples, at the last `forces`."""

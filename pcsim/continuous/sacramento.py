@@ -51,7 +51,6 @@ class SacramentoFlow:
         seeds: list[int],
         scale: float = 1.0,
     ) -> None:
-        self.attenuation: list[float] | None = None
         self.network, self.params, self.circuit = network, params, circuit
         self.maps = chain(network, "sacramento")
         self.depth = len(self.maps)
@@ -172,6 +171,9 @@ class SacramentoFlow:
         for array, rate in zip(self.weights, self.weight_rates(), strict=True):
             array.add_(rate, alpha=dt)
 
+    def follow(self) -> None:
+        """No rate looks ahead."""
+
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of W, W_IP, W_PI and W_down."""
         circuit, g = self.circuit, self.circuit.conductances
@@ -209,6 +211,10 @@ class SacramentoFlow:
         for k, views in enumerate(self.params.views(flat)[: self.depth]):
             views["w"].mul_(g_basal / self.total[k])
         return Parameters(self.network, flat)
+
+    def stored(self) -> list[Tensor]:
+        """Return all that learns."""
+        return self.weights
 
     def energy_by_node(self) -> Tensor:
         """Return ½‖u − v̂_B‖² (chip, layer): not what this circuit descends, but comparable."""

@@ -13,7 +13,7 @@ under a flat prior) are integrated by Euler's rule there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp, sqrt
 from typing import Literal, Protocol
 
@@ -74,6 +74,10 @@ class Euler:
         """Advance by dt."""
         forces = flow.forces()
         flow.learn(self.dt)
+        self.move(forces)
+
+    def move(self, forces: Sequence[Force]) -> None:
+        """Move the fast states by one step of these forces."""
         for force in forces:
             _move(force.state, force.value, self.gain(force))
             kick = _kick(force, self.sigma * sqrt(self.dt), self.draw)

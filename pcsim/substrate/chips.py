@@ -78,11 +78,33 @@ class Chips:
         return made
 
     def aside(self) -> Chips:
-        """Return the same chips at the same time with noise of their own, for a look aside."""
+        """Return the same chips for a look from outside: their noise and clock are their own.
+
+        `catch_up` brings them to the present.
+        """
         other = copy(self)
         other._made = []
+        other.clock = copy(self.clock)
         other.noise = Seeded(self.seed, self.device, getattr(self.noise, "cells", 1))
         return other
+
+    def catch_up(self, chips: Chips) -> None:
+        """Take over the time of the chips that run, and what their arrays remember."""
+        self.clock.t = chips.clock.t
+        memory = chips.state()
+        for transform in self._transforms():
+            transform.forget()
+            if transform.of_weights:
+                transform.restore(memory)
+
+    def show_from(self, sample: int) -> None:
+        """Begin a new part of a list of samples: signals of other samples are forgotten."""
+        for transform in self._transforms():
+            if not transform.of_weights:
+                transform.forget()
+
+    def _transforms(self) -> list[Transform]:
+        return [made for made in self._made if isinstance(made, Transform)]
 
     def unwatched(self) -> Chips:
         """Return the same chips with the same noise, whose memory is somebody else's concern."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pcsim.substrate.effect import AGGREGATES, Effect
+from pcsim.substrate.effect import AGGREGATES, WEIGHT_SITES, Effect
 from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise
 
@@ -51,6 +51,8 @@ class Transform:
     ) -> None:
         """`fixed` holds constants and draws of each effect; `key` names this place, `rate2`."""
         self.key, self.noise, self.clock = key, noise, clock
+        self.of_weights = any(effect.site in WEIGHT_SITES for effect in effects)
+        """Whether the signal is an array of weights; else its second axis is the sample."""
         self.parts: list[_Part] = []
         for effect, values in zip(effects, fixed, strict=True):
             known = dict(values) | {"dt": clock.dt}
@@ -94,6 +96,11 @@ class Transform:
         """Give every effect its first memory, for a signal of this shape."""
         for part in self.parts:
             self._begin(part, like)
+
+    def forget(self) -> None:
+        """Let memory start anew at the next application."""
+        for part in self.parts:
+            part.memory = {}
 
     def _begin(self, part: _Part, s: Tensor) -> None:
         for name, start in part.starts.items():

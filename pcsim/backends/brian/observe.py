@@ -66,13 +66,6 @@ class Population:
         self._start = Parameters(network, params.flat.detach().clone())
         self._seeds = list(seeds) or list(range(params.replicas))
 
-    @property
-    def attenuation(self) -> list[float] | None:
-        """Return a_B of every layer of a dendritic circuit, whose arrays hold θ/a_B."""
-        if self.circuit.kind != "dendritic":
-            return None
-        return [basal_gain(self.circuit, k) for k in range(len(self.network.nodes) - 1)]
-
     def states(self) -> dict[str, Tensor]:
         """Return states (chip, sample, unit), and what was computed from them in the last step.
 
@@ -121,6 +114,30 @@ class Population:
             if "log_var" in theta.of[k]:
                 theta.of[k]["log_var"].copy_(arrays.read(k, "log_var")[:, 0])
         return theta
+
+    def stored(self) -> list[Tensor]:
+        """Return every array that learns, in the order and layout of the torch engine.
+
+        Zero stands where Brian2 has no array: onto a clamped input, which hears nothing.
+        """
+        self._simulator.settle()
+        circuit, arrays = self.circuit, self._arrays
+        names = ["w", "w_inter", "w_pi", "w_down"] if circuit.kind == "sacramento" else ["w"]
+        names += ["w_inter"] if circuit.kind == "dendritic" and circuit.inter_learned else []
+        names += ["w_fb"] if circuit.transport == "kolen_pollack" else []
+        found = []
+        for name in names:
+            flat = torch.zeros_like(self._start.flat)
+            beside = {"w": ("b", "log_var"), "w_inter": ("b_inter",)}.get(name, ())
+            for k, link in enumerate(arrays.parts.maps):
+                views = self._start.views(flat)[k]
+                if name in link.variables:
+                    views["w"].copy_(arrays.weights(k, name))
+                for each in beside:
+                    if arrays.has(k, each):
+                        views[each.removesuffix("_inter")].copy_(arrays.read(k, each)[:, 0])
+            found.append(flat)
+        return found
 
     def energy_by_node(self) -> Tensor:
         """Return E_l (chip, predicted node), summed over samples, of the last step."""
