@@ -7,9 +7,9 @@ the others. When the final result is stored, the folder is removed by `forget`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import as_completed
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +17,9 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from experiments import workers
 from pcsim import store
-from pcsim.errors import InterruptedRunError
+from pcsim.errors import InterruptedRunError, StoreError
 from pcsim.store import Result
+from pcsim.store.files import remove_leftovers
 
 Measure = Callable[[], Result]
 """Measures one cell; with several processes it must be a `partial` of a module's function."""
@@ -72,15 +73,23 @@ def collect(
 
 
 def forget(folder: Path) -> None:
-    """Remove the stored cells of a study whose result is safe."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove the stored cells of a study whose result is safe, and the folder if it is empty."""
+    for pattern in ("*.h5", "*.checkpoint"):
+        for path in folder.glob(pattern):
+            if store.is_result(path):
+                path.unlink()
+            remove_leftovers(path)
+    with suppress(OSError):  # there is no folder, or somebody else keeps something in it
+        folder.rmdir()
 
 
 def _kept(path: Path, setting: str) -> Result | None:
     if not path.exists():
         return None
     kept = store.load(path)
-    return kept if kept.attrs.get(SETTING) == setting else None
+    if SETTING not in kept.attrs:
+        raise StoreError(f"{path}: is not a cell of a study; move it away")
+    return kept if kept.attrs[SETTING] == setting else None
 
 
 def _measured(measures: Mapping[str, Measure], processes: int) -> Iterator[tuple[str, Result]]:

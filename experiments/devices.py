@@ -24,6 +24,7 @@ from experiments.devices_measure import (
     published,
     retention,
 )
+from experiments.keeping import claim, keep
 from hw_models.presets import TRAINING
 from pcsim import plots, store
 from pcsim.provenance import provenance
@@ -47,6 +48,7 @@ LABELS = {
 
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
+    claim(out / "devices.h5", "devices")
     console = Console()
     curves = {one.name: curve(one) for one in TRAINING}
     found = {one.name: measured(one, curves[one.name]) for one in TRAINING}
@@ -111,7 +113,7 @@ def save(
     label = {"long_name": "gain of the product of a PCM array", "units": "1"}
     variables["retention_gain"] = Variable(("retention_time",), gains, label)
     units: dict[str, dict[str, store.Attr]] = {"retention_time": {"units": "s"}}
-    store.save(Result(variables, coords, provenance(), units), path, overwrite=True)
+    keep(Result(variables, coords, provenance(), units), path, "devices")
 
 
 def draw(curves: dict[str, Curve], path: Path) -> Path:

@@ -20,6 +20,7 @@ from experiments import (
     speed_layers,
     speed_population,
 )
+from experiments.keeping import claim, keep
 from pcsim import store
 from pcsim.errors import UnsupportedError
 from pcsim.provenance import provenance
@@ -28,6 +29,7 @@ from pcsim.store import Result, Variable
 
 def main(out: Path) -> None:
     """Measure, print, store."""
+    claim(out / "speed.h5", "speed")
     rows = speed_discrete.measure() + speed_continuous.measure()
     rows += speed_population.measure() + speed_hardware.measure() + speed_layers.measure()
     try:
@@ -48,4 +50,4 @@ def main(out: Path) -> None:
         "ratio": Variable(("row",), ratios, {"long_name": "to the first contestant of the case"}),
     }
     attrs: dict[str, store.Attr] = {**provenance(), "threads": torch.get_num_threads()}
-    store.save(Result(variables, {}, attrs), out / "speed.h5", overwrite=True)
+    keep(Result(variables, {}, attrs), out / "speed.h5", "speed")

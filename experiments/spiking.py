@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments import workers
+from experiments.keeping import claim, keep
 from experiments.spiking_fidelity import Fidelity, random_fidelity
 from experiments.spiking_tasks import DIGITS, DT, SEEDS, TAU_ERR, TAU_X, XOR, Learned, learn
 from experiments.stability_theory import Floats
@@ -59,6 +60,7 @@ def all_learned(console: Console) -> dict[str, Learned]:
 
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
+    claim(out / "spiking.h5", "spiking")
     console = Console()
     random = random_fidelity(CHIPS, seeds=len(SEEDS))
     console.print(fidelity_table("(a) random 4-16-16-3 network, random samples", random))
@@ -66,7 +68,7 @@ def main(out: Path) -> None:
     for task, result in found.items():
         console.print(fidelity_table(f"{task}: against the ODE", result.fidelity))
         console.print(accuracy_table(task, result))
-    store.save(as_result(random, found), out / "spiking.h5", overwrite=True)
+    keep(as_result(random, found), out / "spiking.h5", "spiking")
     console.print(f"figure: {draw(random, found, out / 'spiking.png')}")
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments import stability_theory as theory
+from experiments.keeping import claim, keep
 from experiments.stability_maps import (
     DEPTHS,
     ERROR_WEIGHTS,
@@ -42,6 +43,7 @@ MARKERS = "osD^v"
 
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
+    claim(out / "stability.h5", "stability")
     console = Console()
     poles = pole_errors()
     maps = [*error_lag()]
@@ -69,7 +71,7 @@ def main(out: Path) -> None:
         variables[f"{one.name}_measured"] = Variable(one.dims, one.measured, attrs)
         variables[f"{one.name}_predicted"] = Variable(one.dims, one.predicted, attrs)
     coords = axes | {"pole_depth": POLE_DEPTHS}
-    store.save(Result(variables, coords, provenance()), out / "stability.h5", overwrite=True)
+    keep(Result(variables, coords, provenance()), out / "stability.h5", "stability")
     console.print(f"figure: {draw(maps, out / 'stability.png')}")
 
 

@@ -23,6 +23,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
 from experiments import workers
+from experiments.keeping import claim, keep
 from experiments.stability_theory import Floats
 from experiments.streaming_bias import KINDS, World, measured_bias
 from experiments.streaming_regimes import REGIMES, Presenter, Regime, StreamRun
@@ -147,6 +148,7 @@ def biases(world: World) -> tuple[Floats, Floats, Floats]:
 
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
+    claim(out / "streaming.h5", "streaming")
     console = Console()
     world = World.make()
     console.print("(a) bias of a linear network")
@@ -176,7 +178,7 @@ def main(out: Path) -> None:
     attrs |= {f"eta_{task}": eta for task, eta in ETA.items()}
     attrs |= {"xor_presentations": XOR_PRESENTATIONS, "digits_samples": DIGITS_SAMPLES}
     attrs |= {"digits_epochs": DIGITS_EPOCHS, "time_units": "tau_x"}
-    store.save(Result(variables, coords, attrs), out / "streaming.h5", overwrite=True)
+    keep(Result(variables, coords, attrs), out / "streaming.h5", "streaming")
     ratio = tuple(_size(values, world) for values in (measured, predicted))
     console.print(f"figure: {draw(ratio[0], ratio[1], found, out / 'streaming.png')}")
 

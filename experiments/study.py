@@ -24,7 +24,7 @@ from rich.table import Table
 
 from experiments import cells, claims
 from experiments.claims import Claim
-from pcsim import store
+from experiments.keeping import claim, keep
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
@@ -82,7 +82,7 @@ class Study:
             **more,
         }
         result = Result({**variables, **claims.variables(found)}, coords, attrs)
-        store.save(result, self.path, overwrite=True)
+        keep(result, self.path, self.name)
         cells.forget(self.cells_folder)
         for table in tables(result):
             self.console.print(table)
@@ -97,5 +97,6 @@ class Study:
 def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:
     """Return the study of this name at this scale, and say what is going to happen."""
     study = Study(name, scale, scales[scale], out, Console())
+    claim(study.path, name)
     study.console.print(f"{name}, scale {scale}: {study.setting!r}", highlight=False, markup=False)
     return study

@@ -17,7 +17,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from pcsim import run, store
+from experiments.keeping import claim, keep
+from pcsim import run
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
 from pcsim.sweep import make_sweep, sweep
@@ -63,6 +64,7 @@ def _clocks() -> np.ndarray:
 
 def main(out: Path) -> None:
     """Measure, print, store."""
+    claim(out / "sweep_overhead.h5", "sweep_overhead")
     alone, swept = measure()
     table = Table(title=f"{POINTS} points, in-process: median over {TURNS} turns, ms per point")
     for column in ("clock", "run alone", "in a sweep", "overhead"):
@@ -76,4 +78,4 @@ def main(out: Path) -> None:
         "swept": Variable(("turn", "clock"), swept, {"units": "s", "long_name": "per point"}),
     }
     result = Result(variables, {"clock": np.asarray(["wall", "processor"])}, {**provenance()})
-    store.save(result, out / "sweep_overhead.h5", overwrite=True)
+    keep(result, out / "sweep_overhead.h5", "sweep_overhead")

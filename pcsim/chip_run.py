@@ -25,7 +25,7 @@ from pcsim.convergence_window import ConvergenceWindow
 from pcsim.engines import engine_for, twin_for
 from pcsim.hardware import make_chips
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
-from pcsim.record import Recorder
+from pcsim.record import Recorder, trajectories_of
 from pcsim.replicas import Replicas
 from pcsim.stability import WORK, StabilityWarning, advise, margin
 from pcsim.status import Report, Status
@@ -163,7 +163,7 @@ class ChipRun:
         self.warn()
         self._report = report
         if self.config.record.trajectories and out:
-            self.recorder.stream_to(out.with_suffix(".trajectories.h5"))
+            self.recorder.stream_to(trajectories_of(out), {"config": self.config.to_json()})
         checkpoint = ChipCheckpoint(self, out)
         start = time.monotonic()
         try:

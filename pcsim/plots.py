@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcsim.store import Result
+from pcsim.store.files import MADE_BY_PCSIM, check_suffix, write_own
 
 if TYPE_CHECKING:
     from pcsim.check import Check
@@ -140,7 +142,9 @@ def log_energy(axes: Axes) -> None:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a figure, making its folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    """Write a figure as PNG, making its folder; only an earlier figure of pcsim is replaced."""
+    check_suffix(path, ".png")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": MADE_BY_PCSIM})
+    write_own(path, buffer.getvalue())
     return path

@@ -15,10 +15,15 @@ import torch
 from torch import Tensor
 
 from pcsim.engine import Engine
-from pcsim.store import StreamVariable, StreamWriter, Variable
+from pcsim.store import Attr, StreamVariable, StreamWriter, Variable
 from pcsim.stream import Record
 
 Array = npt.NDArray[Any]
+
+
+def trajectories_of(result: Path) -> Path:
+    """Return the file with the trajectories of a run, beside its result."""
+    return result.with_suffix(".trajectories.h5")
 
 
 class Recorder:
@@ -30,6 +35,7 @@ class Recorder:
         self.start = engine.flow.theta().flat.clone()
         self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
         self._path: Path | None = None
+        self._attrs: Mapping[str, Attr] = {}
         self._kept = 0
         self._before: dict[str, Tensor] = {}
         self._writer: StreamWriter | None = None
@@ -85,9 +91,9 @@ class Recorder:
     def _keep(self, name: str, value: Array) -> None:
         self.rows.setdefault(name, []).append(value)
 
-    def stream_to(self, path: Path) -> None:
+    def stream_to(self, path: Path, attrs: Mapping[str, Attr] | None = None) -> None:
         """From now on, write trajectories: the first units and chips of the first sample."""
-        self._path = path
+        self._path, self._attrs = path, attrs or {}
 
     def _open(self, path: Path) -> StreamWriter:
         chips = min(self.spec.chips, self.engine.params.replicas)
@@ -102,6 +108,7 @@ class Recorder:
             variables,
             axis="time",
             axis_dtype="float64",
+            attrs=self._attrs,
             coord_attrs={"time": {"units": "s"}},
             overwrite=True,
             keep_rows=self._kept,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 from pcsim import checkpoint, store
@@ -10,9 +11,13 @@ from pcsim.automatic import Automatic
 from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.record import trajectories_of
 from pcsim.results import chip_result, training_result
 from pcsim.status import Report
 from pcsim.store import Result
+from pcsim.store.files import check_suffix, remove_leftovers
+from pcsim.store.files import check_target as check_file
+from pcsim.store.lock import held
 from pcsim.training import Training
 
 
@@ -36,6 +41,16 @@ def run(
     """
     if out:
         check_target(out, overwrite)
+    with held(out) if out else nullcontext():
+        return _run_alone(config, out, overwrite, report)
+
+
+def _run_alone(config: Config, out: Path | None, overwrite: bool, report: Report | None) -> Result:
+    """Run, being the only process that writes `out`."""
+    if out:
+        check_target(out, overwrite)  # the process before this one may have finished it
+        if config.record.trajectories and config.run.backend != "discrete":
+            _check_trajectories(trajectories_of(out), config, overwrite)
     if config.run.backend in ("continuous", "brian"):
         result = _run_chips(config, out, report)
     elif config.run.automatic:
@@ -44,17 +59,34 @@ def run(
         result = _run_training(config, out, report)
     if out:
         store.save(result, out, overwrite=overwrite)
-        checkpoint.path_for(out).unlink(missing_ok=True)
+        if store.is_result(checkpoint.path_for(out)):
+            checkpoint.path_for(out).unlink()
+        remove_leftovers(checkpoint.path_for(out))
     return result
 
 
 def check_target(out: Path, overwrite: bool) -> None:
     """Find out before hours of work that the result could not be written."""
+    check_suffix(out, ".h5")
+    check_file(out, overwrite=True)
     if out.exists() and not overwrite:
         raise StoreError(f"{out}: there is a result already; give another name, or --overwrite")
     folder = next(p for p in out.absolute().parents if p.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise StoreError(f"{out}: cannot be written, because {folder} is not a writable folder")
+
+
+def _check_trajectories(path: Path, config: Config, overwrite: bool) -> None:
+    """Refuse to replace a recording of another run, or what is no recording of ours at all."""
+    check_file(path, overwrite=True)
+    if not path.exists():
+        return
+    own = store.is_result(path)
+    if not own or not (overwrite or store.attributes(path).get("config") == config.to_json()):
+        raise StoreError(
+            f"{path}: is there already, and not of this run; move it away"
+            + (", or --overwrite" if own else "")
+        )
 
 
 def _run_training(config: Config, out: Path | None, report: Report | None) -> Result:

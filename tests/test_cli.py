@@ -274,7 +274,15 @@ def test_demo_goes_from_chips_to_a_report(folder, call, monkeypatch):
     difference = re.search(r"differ by (\S+) at most", out)
     assert difference
     assert float(difference[1]) < 1e-12
-    assert call("demo")[0] == 0  # may be repeated
+    kept = {p: p.stat().st_mtime_ns for p in made.rglob("*")}
+    monkeypatch.setattr(demo, "_check", stop_at_folder)
+    with pytest.raises(ZeroDivisionError, match="out/demo-2"):
+        main()  # may be repeated, in a folder of its own
+    assert kept == {p: p.stat().st_mtime_ns for p in made.rglob("*")}
+
+
+def stop_at_folder(name: str, out: Path, *args: object, **kwargs: object) -> None:
+    raise ZeroDivisionError(out)
 
 
 def test_version(call):

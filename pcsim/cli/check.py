@@ -15,6 +15,7 @@ from pcsim.cli.progress import console
 from pcsim.cli.run import pairs
 from pcsim.plots import check_figure
 from pcsim.run import check_target
+from pcsim.store.files import check_own
 
 DID_NOT_TRAIN = 3
 
@@ -51,6 +52,7 @@ def check(
     name = Path(settings.hardware.preset).stem
     target = out or Path("out") / f"check_{name}.h5"
     check_target(target, overwrite)
+    check_own(target.with_suffix(".png"))
     found = run_check(settings, twins=twins, announce=lambda row: console.print(f"… {row}"))
     store.save(found.result(), target, overwrite=overwrite)
     figure = check_figure(found, target.with_suffix(".png"))

@@ -16,6 +16,8 @@ from pcsim.compare.gather import names
 from pcsim.compare.tables import comparison_tables
 from pcsim.errors import ConfigError
 from pcsim.plots import save
+from pcsim.run import check_target
+from pcsim.store.files import check_own
 
 
 def compare(
@@ -50,6 +52,8 @@ def compare(
     labels = name or names(runs)
     if len(set(labels)) != len(labels):
         raise ConfigError(f"--name: names must differ, got {', '.join(labels)}")
+    check_target(out, overwrite)
+    check_own(out.with_suffix(".png"))
     waiting = any(run.suffix == ".toml" for run in runs)
     with progress("runs") if waiting else nullcontext() as report:
         result = compare_runs(

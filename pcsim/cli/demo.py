@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from pcsim.cli.progress import console, progress
 from pcsim.compare import compare
 from pcsim.compare.tables import comparison_tables
 from pcsim.config import Config
-from pcsim.errors import UnsupportedError
+from pcsim.errors import StoreError, UnsupportedError
 from pcsim.plots import check_figure
 from pcsim.report import report as write_report
 from pcsim.run import run
@@ -58,12 +59,17 @@ def demo_config(**sections: dict[str, Any]) -> Config:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")] = Path(
-        "out/demo"
-    ),
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Folder for results, new or empty [out/demo, out/demo-2, …]."
+        ),
+    ] = None,
 ) -> None:
     """Check chips on the embedded digits, draw a phase diagram, compare, and write a report."""
-    shutil.rmtree(out, ignore_errors=True)
+    out = folder or next(path for path in _folders() if _is_free(path))
+    if not _is_free(out):
+        raise StoreError(f"{out}: is there already and not empty; give a new folder with --out")
     noisy = _check("noisy_6bit", out, {"chips": SIZES["chips"], "pieces": NOISY}, twins=True)
     device = _check(PRESET, out, {"chips": SIZES["chips"], "preset": PRESET}, twins=False)
     _phase(out)
@@ -75,6 +81,17 @@ def demo(
         console.print(found.sentence(name), style="bold")
     console.print(exact)
     console.print(f"report: {page}", soft_wrap=True)
+
+
+def _folders() -> Iterator[Path]:
+    """Go through the folders that a demo takes by itself."""
+    yield Path("out/demo")
+    yield from (Path(f"out/demo-{number}") for number in count(2))
+
+
+def _is_free(path: Path) -> bool:
+    """Whether nothing is lost when files are put there."""
+    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
 
 
 def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Check:

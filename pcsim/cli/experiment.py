@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from pcsim.errors import ConfigError
+from pcsim.errors import ConfigError, StoreError
+from pcsim.store.lock import held
 
 NAMES = (
     "devices",
@@ -56,14 +57,18 @@ def experiment(
         raise ConfigError(f"experiment: there is no {name!r}; choose one of {', '.join(NAMES)}")
     study = import_module(f"experiments.{name}")
     scales = getattr(study, "SCALES", None)
+    if scales is None and scale is not None:
+        raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")
+    if out.exists() and not out.is_dir():
+        raise StoreError(f"--out {out}: is a file; give a folder")
     if scales is None:
-        if scale is not None:
-            raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")
-        study.main(out)
+        with held(out / name):
+            study.main(out)
         return
     chosen = scale or DEFAULT_SCALE
     if chosen not in scales:
         raise ConfigError(
             f"--scale {chosen}: {name!r} has no such scale; choose one of {', '.join(scales)}"
         )
-    study.main(out, chosen)
+    with held(out / f"{name}_{chosen}"):
+        study.main(out, chosen)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pcsim.store.files import check_target, partial_path, publish, write_new, writing
+from pcsim.store.files import check_suffix, check_target, publish, temporary_for, write_new, writing
 
 app = typer.Typer(help="List, show and fit hardware.", no_args_is_help=True)
 
@@ -58,6 +58,7 @@ def fit(
     from hw_models.fit import fit_curve, read_curve
     from hw_models.preset_file import text
 
+    check_suffix(out, ".toml")
     check_target(out, overwrite)
     fitted = fit_curve(read_curve(curve))
     table = Table(title=f"fit of {curve.name}: {fitted.about}")
@@ -67,9 +68,7 @@ def fit(
         numbers = ", ".join(f"{n} {v:.3g} ± {e:.2g}" for n, (v, e) in one.parameters.items())
         table.add_row(one.law, f"{100 * one.residual:.2f}", f"{one.aic:.1f}", numbers)
     Console().print(table)
-    temporary = partial_path(out)
-    with writing(out):
-        temporary.unlink(missing_ok=True)
+    with writing(out), temporary_for(out.resolve()) as temporary:
         write_new(temporary, text(fitted.hardware(out.stem, curve.name)).encode())
-        publish(temporary, out, overwrite)
+        publish(temporary, out.resolve(), overwrite)
     typer.echo(f"preset file: {out}; use it with hardware.preset = {str(out)!r}")

@@ -14,8 +14,10 @@ from pcsim.cli.progress import console, progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.plots import chip_run
+from pcsim.run import check_target
 from pcsim.run import run as run_config
 from pcsim.store import Result
+from pcsim.store.files import check_own
 from pcsim.verdict import verdict_from
 
 
@@ -33,6 +35,9 @@ def run(
     """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
     settings = configuration.load(config, pairs(change))
     target = out or Path("out") / f"{config.stem}.h5"
+    check_target(target, overwrite)
+    if settings.run.backend != "discrete":
+        check_own(target.with_suffix(".png"))
     with progress(f"{settings.schedule.rule} on {settings.data.name}") as report:
         result = run_config(settings, target, overwrite=overwrite, report=report)
     console.print(summary(settings, result))

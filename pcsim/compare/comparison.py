@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from pcsim import store
@@ -14,6 +15,7 @@ from pcsim.provenance import provenance
 from pcsim.run import check_target
 from pcsim.status import Report
 from pcsim.store import Result
+from pcsim.store.lock import held
 
 
 def compare(
@@ -47,12 +49,13 @@ def compare(
     path = Path(out) if out else None
     if path:
         check_target(path, overwrite)
-    contenders = gather(runs, at or {}, path.parent if path else None, report)
-    if not unpaired:
-        require_like(contenders)
-    result = contrast(
-        contenders, target=target, confidence=confidence, unpaired=unpaired, origin=provenance()
-    )
-    if path:
-        store.save(result, path, overwrite=overwrite)
+    with held(path) if path else nullcontext():
+        contenders = gather(runs, at or {}, path, report)
+        if not unpaired:
+            require_like(contenders)
+        result = contrast(
+            contenders, target=target, confidence=confidence, unpaired=unpaired, origin=provenance()
+        )
+        if path:
+            store.save(result, path, overwrite=overwrite)
     return result

@@ -22,17 +22,32 @@ Source = Path | str | Config | Result
 def gather(
     runs: Sequence[Source] | Mapping[str, Source],
     at: Mapping[str, float],
-    folder: Path | None,
+    out: Path | None,
     report: Report | None,
 ) -> list[Contender]:
-    """Return the contenders in the order given; names are those of the files unless given."""
+    """Return the contenders in the order given; names are those of the files unless given.
+
+    With `out`, the file of the comparison, configurations keep their results in its folder.
+    """
     if isinstance(runs, Mapping):
         named = list(runs.items())
     else:
         named = list(zip(names(runs), runs, strict=True))
     if len(named) < 2:
         raise ConfigError(f"compare: needs at least two runs, got {len(named)}")
+    folder = out.parent if out else None
+    for _, source in named:
+        if out and isinstance(source, Path | str) and _kept_in(Path(source), out.parent) == out:
+            raise ConfigError(
+                f"{out}: would be the result of {source} as well as the comparison; "
+                "choose another name with --out"
+            )
     return [_contender(name, source, at, folder, report) for name, source in named]
+
+
+def _kept_in(source: Path, folder: Path) -> Path:
+    """Return where the result of a configuration is kept; any other file is its own result."""
+    return folder / f"{source.stem}.h5" if source.suffix == ".toml" else source
 
 
 def names(runs: Sequence[Source]) -> list[str]:
@@ -77,7 +92,7 @@ def _run_or_reuse(path: Path, folder: Path | None, report: Report | None) -> Res
     config = configuration.load(path)
     if folder is None:
         return run(config, report=report)
-    out = folder / f"{path.stem}.h5"
+    out = _kept_in(path, folder)
     if out.exists():
         result = store.load(out)
         if result.attrs.get("config") == config.to_json():

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from pcsim.errors import StoreError
 from pcsim.plots import QUANTILES
+from pcsim.store.files import MADE_BY_PCSIM, write_own
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,9 @@ class Drawing:
         buffer = io.BytesIO()
         # The same store gives the same bytes: no date, and names that do not depend on chance.
         with matplotlib.rc_context({"svg.hashsalt": "pcsim"}):
-            self.figure.savefig(buffer, format="svg", metadata={"Date": None})
+            self.figure.savefig(
+                buffer, format="svg", metadata={"Date": None, "Creator": MADE_BY_PCSIM}
+            )
         self.figure.set_layout_engine("none")  # what is placed once stays, and saves half the time
         return buffer.getvalue()
 
@@ -44,15 +46,18 @@ class Drawing:
         return f"data:image/svg+xml;base64,{base64.b64encode(self.svg).decode('ascii')}"
 
     def save(self, folder: Path, prefix: str = "") -> list[Path]:
-        """Write SVG and PDF."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            svg, pdf = (folder / f"{prefix}{self.name}.{kind}" for kind in ("svg", "pdf"))
-            svg.write_bytes(self.svg)
-            self.figure.savefig(pdf, metadata={"CreationDate": None})
-        except OSError as error:
-            raise StoreError(f"{folder}: figures cannot be written ({error.strerror})") from None
+        """Write SVG and PDF; only earlier figures of pcsim are replaced."""
+        svg, pdf = self.paths(folder, prefix)
+        buffer = io.BytesIO()
+        about = {"CreationDate": None, "Creator": MADE_BY_PCSIM}
+        self.figure.savefig(buffer, format="pdf", metadata=about)
+        write_own(svg, self.svg)
+        write_own(pdf, buffer.getvalue())
         return [svg, pdf]
+
+    def paths(self, folder: Path, prefix: str = "") -> list[Path]:
+        """Return the files that `save` writes."""
+        return [folder / f"{prefix}{self.name}.{kind}" for kind in ("svg", "pdf")]
 
 
 def quantiles(values: npt.NDArray[Any], axis: int = 0) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -34,9 +35,19 @@ def _view(path: Path) -> View:
     if path.is_dir():
         return View(path.stem, str(path), _sweep(path))
     name = path.parent.stem if path.name == MERGED else path.stem
-    beside = path.with_suffix(TRAJECTORIES)
-    recorded = store.load(beside, partial=True) if beside.exists() else None
-    return View(name, str(path), store.load(path), recorded)
+    result = store.load(path)
+    return View(name, str(path), result, _trajectories(path.with_suffix(TRAJECTORIES), result))
+
+
+def _trajectories(path: Path, result: Result) -> Result | None:
+    """Return the recording beside a result, if it is of the same run."""
+    if not path.exists():
+        return None
+    recorded = store.load(path, partial=True)
+    if recorded.attrs.get("config") == result.attrs.get("config"):
+        return recorded
+    warnings.warn(f"{path}: is left out, for it was recorded by another run", stacklevel=2)
+    return None
 
 
 def _sweep(folder: Path) -> Result:

@@ -18,7 +18,10 @@ from pcsim.report.side_by_side import comparison_drawing, side_by_side
 from pcsim.report.summary import contents, headline, tables
 from pcsim.report.trajectory_lines import trajectory_lines
 from pcsim.report.view import View
+from pcsim.store.files import check_own, check_suffix, write_own
 
+MARK = '<meta name="generator" content="pcsim '
+"""What every page says of itself in its head."""
 FIGURES = (
     comparison_drawing,
     phase_diagrams,
@@ -59,28 +62,45 @@ def report(
     if not given:
         raise StoreError("report: give at least one store")
     paths = [Path(one) for one in given]
-    seen = views(paths)
     target = Path(out) if out else paths[0].with_suffix(".html")
+    _check_target(target, paths)
+    seen = views(paths)
     sections = [section(view) for view in seen]
     together = side_by_side(seen)
     if together:
         sections.insert(0, together)
     if figures:
-        for one in sections:
-            prefix = f"{slug(one.title)}_" if len(sections) > 1 else ""
-            for drawing in one.drawings:
-                drawing.save(Path(figures), prefix)
+        _save_figures(sections, Path(figures))
     heading = title or "Report: " + ", ".join(view.name for view in seen[:4]) + (
         "…" if len(seen) > 4 else ""
     )
     words = "1 store" if len(seen) == 1 else f"{len(seen)} stores"
     text = page(heading, f"pcsim report of {words}.", sections, metadata.version("pcsim"))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{target}: cannot be written ({error.strerror})") from None
+    write_own(target, text.encode(), MARK)
     return target
+
+
+def _save_figures(sections: Sequence[Section], folder: Path) -> None:
+    """Write all figures, or none if one of them would replace a file that is not pcsim's."""
+    drawings = [
+        (drawing, f"{slug(one.title)}_" if len(sections) > 1 else "")
+        for one in sections
+        for drawing in one.drawings
+    ]
+    for drawing, prefix in drawings:
+        for path in drawing.paths(folder, prefix):
+            check_own(path)
+    for drawing, prefix in drawings:
+        drawing.save(folder, prefix)
+
+
+def _check_target(target: Path, stores: Sequence[Path]) -> None:
+    """Refuse to write the page over a store, or over a page that pcsim did not make."""
+    check_suffix(target, ".html", ".htm")
+    check_own(target, MARK)
+    for store in stores:
+        if target.resolve() == store.resolve():
+            raise StoreError(f"{target}: is the store itself; give another name for the page")
 
 
 def section(view: View) -> Section:

@@ -6,7 +6,7 @@ are too long to be kept in memory.
 """
 
 from pcsim.store.columns import is_result, read_columns
-from pcsim.store.hdf5 import FORMAT_VERSION, load, save
+from pcsim.store.hdf5 import FORMAT_VERSION, UnverifiedWarning, attributes, load, save
 from pcsim.store.model import Attr, Result, Variable
 from pcsim.store.stream import StreamVariable, StreamWriter
 
@@ -16,7 +16,9 @@ __all__ = [
     "Result",
     "StreamVariable",
     "StreamWriter",
+    "UnverifiedWarning",
     "Variable",
+    "attributes",
     "is_result",
     "load",
     "read_columns",

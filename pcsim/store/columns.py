@@ -10,22 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from pcsim.errors import StoreError
-from pcsim.store import files
+from pcsim.store import digest, files
 from pcsim.store.model import FORMAT_ATTR
+from pcsim.store.probe import probe
 
 
 def is_result(path: Path) -> bool:
     """Whether an HDF5 file was written by pcsim."""
     if not path.is_file() or not h5py.is_hdf5(path):
         return False
-    with h5py.File(path, "r") as file:
-        return FORMAT_ATTR in file.attrs
+    if digest.check(path):
+        return True
+    probe(path)
+    try:
+        with h5py.File(path, "r") as file:
+            return FORMAT_ATTR in file.attrs
+    except (OSError, RuntimeError) as error:
+        raise StoreError(f"{path}: cannot be read ({files.reason(error)})") from error
 
 
 def read_columns(path: Path) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Return arrays and attributes by name; what is in groups is left aside."""
     if not path.is_file() or not h5py.is_hdf5(path):
         raise StoreError(f"{path}: is not an HDF5 file")
+    probe(path)
     try:
         with h5py.File(path, "r") as file:
             arrays = {n: np.asarray(d[()]) for n, d in file.items() if isinstance(d, h5py.Dataset)}

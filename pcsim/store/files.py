@@ -3,13 +3,20 @@
 import contextlib
 import errno
 import os
+import platform
+import secrets
 import shutil
+import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 from pcsim.errors import StoreError
 
 PARTIAL_SUFFIX = ".partial"
+TEMPORARY_SUFFIX = ".tmp"
+MADE_BY_PCSIM = "made by pcsim"
+"""What figures say of themselves: only a file with these words is replaced by a later one."""
 
 
 def partial_path(path: Path) -> Path:
@@ -21,8 +28,78 @@ def check_target(path: Path, overwrite: bool) -> None:
     """Refuse a path which cannot take the file, before any work is done."""
     if path.is_dir():
         raise StoreError(f"{path}: is a folder; give the path of a file")
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path}: is a device or pipe, and no file; give the path of a file")
     if path.exists() and not overwrite:
         raise StoreError(f"{path}: exists already; choose another path or allow overwriting")
+
+
+def check_suffix(path: Path, *suffixes: str) -> None:
+    """Refuse a file name whose ending says that something else is in the file."""
+    if path.suffix not in suffixes:
+        raise StoreError(f"{path}: must end in {' or '.join(suffixes)}; give another name")
+
+
+def check_own(path: Path, mark: str = MADE_BY_PCSIM) -> None:
+    """Refuse to replace a file that does not bear the mark of those that pcsim makes."""
+    check_target(path, overwrite=True)
+    if path.exists() and mark.encode() not in path.read_bytes():
+        raise StoreError(
+            f"{path}: is there already and was not made by pcsim; move it away, "
+            "or give another name"
+        )
+
+
+def write_own(path: Path, content: bytes, mark: str = MADE_BY_PCSIM) -> None:
+    """Write a file that bears the mark, in one step; an earlier one of ours is replaced."""
+    assert mark.encode() in content
+    check_own(path, mark)
+    final = path.resolve()
+    remove_leftovers(final)
+    with writing(path), temporary_for(final) as temporary:
+        write_new(temporary, content)
+        os.replace(temporary, final)
+
+
+@contextlib.contextmanager
+def temporary_for(path: Path) -> Iterator[Path]:
+    """Give a name beside `path` for what is to become that file; nothing is left under it."""
+    name = f"{_temporary_stem(path)}{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+    temporary = path.with_name(name)
+    try:
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files for `path` whose processes, of this machine, are dead."""
+    stem = _temporary_stem(path)
+    for leftover in path.parent.glob(f"{stem}*{TEMPORARY_SUFFIX}"):
+        process = leftover.name.removeprefix(stem).partition("-")[0]
+        if process.isdecimal() and not _is_alive(int(process)):
+            with contextlib.suppress(OSError):
+                leftover.unlink(missing_ok=True)
+
+
+def _temporary_stem(path: Path) -> str:
+    """Return how the names of temporary files begin: with the final name and the machine."""
+    texts = (path.name, platform.node())
+    file, machine = (sha256(text.encode(errors="surrogateescape")).hexdigest() for text in texts)
+    return f".pcsim-{file[:12]}-{machine[:8]}-"
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":  # there, to ask is to kill
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
 
 
 @contextlib.contextmanager

@@ -5,11 +5,11 @@ its scales attached. Booleans are 8-bit integers with the attribute `dtype = "bo
 variable-length UTF-8. These are the conventions of netCDF4, so xarray opens the file as it is.
 """
 
-import contextlib
 import io
 import os
-import secrets
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pcsim.errors import StoreError
-from pcsim.store import files
+from pcsim.store import digest, files
 from pcsim.store.model import COMPLETE_ATTR, FORMAT_ATTR, Attr, Result, Variable
+from pcsim.store.probe import probe
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Files of format 1 have no checksum."""
 COMPRESS_ABOVE_BYTES = 64 * 1024
 
 # The 1.8 layout has no 64 kB limit on attributes, and unlike the 1.10 one it does not mark the file
@@ -37,18 +39,22 @@ def save(result: Result, path: Path, *, overwrite: bool = False) -> None:
     """
     path = Path(path)
     files.check_target(path, overwrite)
-    temporary = path.with_name(f".pcsim-{secrets.token_hex(8)}.tmp")
-    try:
-        with files.writing(path):
-            files.write_new(temporary, image(result))
-            files.publish(temporary, path, overwrite)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    final = path.resolve()  # through a link, the file it leads to is written
+    files.remove_leftovers(final)
+    with files.writing(path), files.temporary_for(final) as temporary:
+        files.write_new(temporary, image(result))
+        files.publish(temporary, final, overwrite)
 
 
-def load(path: Path, *, partial: bool = False) -> Result:
+class UnverifiedWarning(UserWarning):
+    """A file has no checksum that could tell whether it is what was written."""
+
+
+def load(path: Path, *, partial: bool = False, verify: bool = True) -> Result:
     """Read a whole file into memory and close it.
+
+    The bytes are compared with the checksum first; without `verify`, also a file that another
+    program has changed is read.
 
     With `partial` a recording that stopped early is welcome: `<path>.partial` is read if it exists,
     otherwise `path`. Its attribute `complete` is then False, and its axes end where the shortest
@@ -71,9 +77,25 @@ def load(path: Path, *, partial: bool = False) -> Result:
         raise StoreError(
             f"{path}: is not an HDF5 file, or lost its beginning; give a file written by pcsim"
         )
+    with _opened(path, verify) as (file, verified):
+        return _read(file, path, partial, verified or not verify)
+
+
+def attributes(path: Path) -> dict[str, Attr]:
+    """Return the attributes of a result file, without its arrays."""
+    with _opened(path, verify=True) as (file, _):
+        return _read_attrs(file)
+
+
+@contextmanager
+def _opened(path: Path, verify: bool) -> Iterator[tuple[Any, bool]]:
+    """Open a file that is what was written, or that HDF5 has survived; say which of them."""
+    verified = verify and digest.check(path)
+    if not verified:
+        probe(path)
     try:
         with h5py.File(path, "r") as file:
-            return _read(file, path, partial)
+            yield file, verified
     except BlockingIOError as error:
         raise StoreError(
             f"{path}: is being written by another process; wait until it is finished"
@@ -93,11 +115,16 @@ def image(
 ) -> memoryview:
     """Return the bytes of a result file; the axis `growing` is unlimited, stored in `chunks`.
 
+    The checksum is at the end; a file that is going to grow gets it when it is finished.
     Made in memory, because HDF5 does not survive a disk that fills up while it writes.
     """
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=_LIBVER) as file:
         _write(file, result, growing, chunks or {})
+    if growing is None:
+        checksum = digest.line(buffer.getbuffer())
+        buffer.seek(0, io.SEEK_END)
+        buffer.write(checksum)
     return buffer.getbuffer()
 
 
@@ -162,7 +189,7 @@ def _write_attrs(owner: Any, attrs: Mapping[str, Attr]) -> None:
         owner.attrs[name] = value
 
 
-def _read(file: Any, path: Path, partial: bool) -> Result:
+def _read(file: Any, path: Path, partial: bool, verified: bool) -> Result:
     version = file.attrs.get(FORMAT_ATTR)
     if version is None:
         raise StoreError(f"{path}: was not written by pcsim; give a file written by pcsim")
@@ -179,6 +206,17 @@ def _read(file: Any, path: Path, partial: bool) -> Result:
         )
     if whole:
         attrs.pop(COMPLETE_ATTR, None)
+        if not verified and int(version) > 1:
+            raise StoreError(
+                f"{path}: is damaged or cut short, or another program has changed it (its "
+                "checksum is gone); restore a copy, or load it with verify=False"
+            )
+        if not verified:
+            warnings.warn(
+                f"{path}: was written without a checksum, so that damage would not show",
+                UnverifiedWarning,
+                stacklevel=4,
+            )
     variables: dict[str, Variable] = {}
     axes: dict[str, Variable] = {}
     for name, dataset in file.items():

@@ -6,9 +6,7 @@ given in one atomic step, so that there is never a file without its checksum.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,16 +26,11 @@ def to_bytes(result: Result) -> bytes:
 def write(content: bytes, folder: Path, stem: str) -> Path:
     """Write `<folder>/<stem>-<sha256>.h5` in one step: whole and on the disk, or not at all."""
     path = folder / f"{stem}-{sha256(content).hexdigest()}{_SUFFIX}"
-    temporary = folder / f".pcsim-{secrets.token_hex(8)}.tmp"
-    try:
-        with files.writing(path):
-            files.write_new(temporary, content)
-            # The folder is not flushed as well: should the power fail in the next seconds, the
-            # file is there under its other name, and is made again.
-            os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with files.writing(path), files.temporary_for(path) as temporary:
+        files.write_new(temporary, content)
+        # The folder is not flushed as well: should the power fail in the next seconds, the
+        # file is there under its other name, and is made again.
+        os.replace(temporary, path)
     return path
 
 

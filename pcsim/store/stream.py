@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pcsim.errors import StoreError
-from pcsim.store import files, hdf5
+from pcsim.store import digest, files, hdf5
 from pcsim.store.model import COMPLETE_ATTR, Attr, Result, Variable
 
 _CHUNK_BYTES = 256 * 1024
@@ -176,6 +176,7 @@ class StreamWriter:
         with files.writing(self._partial):
             self._file.attrs[COMPLETE_ATTR] = True
             self._file.close()
+            digest.append(self._partial)
             files.publish(self._partial, self._path, self._overwrite)
 
     def abort(self) -> None:

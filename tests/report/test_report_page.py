@@ -168,5 +168,5 @@ def test_refusals(tmp_path: Path) -> None:
         pcsim.report([])
     (tmp_path / "file").write_text("")
     store.save(Result({"x": Variable((), np.array(1.0))}), tmp_path / "x.h5")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="could not be written"):
         pcsim.report(tmp_path / "x.h5", tmp_path / "file" / "report.html")
