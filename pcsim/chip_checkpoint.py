@@ -1,10 +1,17 @@
-"""Checkpoints of a run in continuous time: weights, states, noise and records, between switches."""
+"""Checkpoints of a run in continuous time: all that the next time step depends on, and the records.
+
+A checkpoint is made between two steps, at any step: engine (weights, states, what is clamped as the
+chips receive it, delay lines), hardware (its clock and memory), label, records. It is a picture:
+making one changes nothing, and a run that goes on from it takes the very steps of one that was
+never interrupted.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,92 +25,87 @@ if TYPE_CHECKING:
     from pcsim.chip_run import ChipRun
 
 SECONDS = 30.0
-"""Checkpoints are written at a switch, but not more often than this."""
+"""Checkpoints are not written more often than this, but for one when a run is interrupted."""
 
 
 class ChipCheckpoint:
-    """Saves and restores one `ChipRun`, beside its result file.
-
-    Signals under way in delay lines are not kept: a circuit with delays starts afresh.
-    """
+    """Saves and restores one `ChipRun`, beside its result file."""
 
     def __init__(self, run: ChipRun, out: Path | None) -> None:
-        circuit = run.timing.circuit
-        delayed = circuit.delay_err or circuit.delay_fb
         self.run = run
-        self.path = path_for(out) if out and not delayed and not run.config.run.automatic else None
+        self.path = path_for(out) if out else None
         self._saved_at = time.monotonic()
-        self._states: dict[str, Tensor] = {}
-        self._on_chip: dict[str, Tensor] = {}
 
-    def maybe_save(self, epoch: int, done: int) -> None:
-        """Save after `done` presentations of this epoch, if the last time is long ago."""
+    def maybe_save(self) -> None:
+        """Save, if the last time is long ago."""
         if self.path and time.monotonic() - self._saved_at > SECONDS:
-            self.save(epoch, done)
+            self.save()
             self._saved_at = time.monotonic()
 
-    def save(self, epoch: int, done: int) -> None:
+    def save(self) -> None:
         """Write everything atomically."""
         assert self.path
         run = self.run
         run.recorder.flush()
-        arrays: dict[str, np.ndarray] = {
-            f"weights.{k}": w.detach().cpu().numpy() for k, w in enumerate(run.engine.weights())
-        }
-        moving = run.engine.flow.moving()
-        arrays |= {f"state.{n}": s.detach().cpu().numpy() for n, s in moving.items()}
-        arrays |= {f"rows.{n}": np.stack(rows) for n, rows in run.recorder.rows.items()}
-        arrays["noise"] = run.noise.generator.get_state().numpy()
+        arrays = _named("engine", run.engine.state()) | _named("window", run.window.state())
+        arrays |= _named("noise", {"state": run.noise.generator.get_state()})
         if run.hardware:
-            arrays |= {f"chip.{n}": v.cpu().numpy() for n, v in run.hardware.state().items()}
-        arrays["diverged_at"] = run.engine.diverged_at.numpy()
+            arrays |= _named("chip", run.hardware.state())
         if run.label is not None:
             arrays["label"] = run.label.cpu().numpy()
+        if run.settled is not None:
+            arrays["settled"] = run.settled
         if run.accuracy_rows:
             arrays["accuracy"] = np.stack([row for _, row in run.accuracy_rows])
             arrays["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
+        arrays |= {f"rows.{n}": np.stack(rows) for n, rows in run.recorder.rows.items()}
         variables = {
             name: Variable(tuple(f"{name}.{k}" for k in range(value.ndim)), value)
             for name, value in arrays.items()
         }
         attrs: dict[str, Attr] = {
             "config": run.config.to_json(),
-            "epoch": epoch,
-            "presentations": done,
-            "steps": run.engine.steps,
+            "seconds": run.seconds,
+            "decided": run.decided,
         }
         store.save(Result(variables, {}, attrs), self.path, overwrite=True)
 
-    def restore(self) -> tuple[int, int]:
-        """Take up a checkpoint if there is one; return the epoch and its finished presentations."""
+    def restore(self) -> None:
+        """Take up a checkpoint if there is one."""
         if not self.path or not self.path.exists():
-            return 0, 0
+            return
         saved, run = load_own(self.path, self.run.config), self.run
-        count = len(run.engine.weights())
-        weights = [torch.as_tensor(saved[f"weights.{k}"]) for k in range(count)]
-        run.engine.restore(weights, int(saved.attrs["steps"]))
-        run.noise.generator.set_state(torch.as_tensor(saved["noise"]))
-        run.engine.diverged_at.copy_(torch.as_tensor(saved["diverged_at"]))
         device = run.params.flat.device
         if "label" in saved.variables:
             run.label = torch.as_tensor(saved["label"]).to(device)
+        engine = _under("engine", saved, device)
+        if run.label is not None and "clamp0" in engine:
+            engine["clamp0"] = run.label  # it is moved where it stands
+        run.engine.restore(engine)
+        run.noise.generator.set_state(torch.as_tensor(saved["noise.state"]))
+        if run.hardware:
+            run.hardware.restore(_under("chip", saved, device))
+        run.window.restore({n: t.numpy() for n, t in _under("window", saved, "cpu").items()})
+        if "settled" in saved.variables:
+            run.settled = saved["settled"]
         if "accuracy" in saved.variables:
             past = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
             run.accuracy_rows = [(float(t), row) for t, row in past]
-        rows = {}
-        for name, variable in saved.variables.items():
-            kind, _, rest = name.partition(".")
-            if kind == "rows":
-                rows[rest] = variable.values
-            elif kind == "state":
-                self._states[rest] = torch.as_tensor(variable.values).to(device)
-            elif kind == "chip":
-                self._on_chip[rest] = torch.as_tensor(variable.values).to(device)
-        run.recorder.restore(rows)
-        return int(saved.attrs["epoch"]), int(saved.attrs["presentations"])
+        run.recorder.restore({n: t.numpy() for n, t in _under("rows", saved, "cpu").items()})
+        run.seconds, run.decided = float(saved.attrs["seconds"]), bool(saved.attrs["decided"])
 
-    def restore_states(self) -> None:
-        """Put the saved states back, once the data of the last presentation is clamped again."""
-        self.run.engine.set_states(self._states)
-        if self.run.hardware:
-            self.run.hardware.restore(self._on_chip)
+
+def _named(kind: str, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {
+        f"{kind}.{name}": value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+        for name, value in tensors.items()
+    }
+
+
+def _under(kind: str, saved: Result, device: torch.device | str) -> dict[str, Tensor]:
+    """Return the tensors of one kind by their own names."""
+    return {
+        name.removeprefix(f"{kind}."): torch.as_tensor(variable.values).to(device)
+        for name, variable in saved.variables.items()
+        if name.startswith(f"{kind}.")
+    }

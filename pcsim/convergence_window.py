@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pcsim.config import Convergence
@@ -28,3 +30,14 @@ class ConvergenceWindow:
         with np.errstate(invalid="ignore"):  # ∞ − ∞ in a replica that has diverged
             flat = np.abs(before - energy) < self.criterion.rtol * np.abs(before)
         return np.asarray(small | flat)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the energies in the window, for a checkpoint."""
+        if self._start is None:
+            return {}
+        return {"energies": np.stack(self._window), "start": self._start, "full": np.array(self.full)}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from a checkpoint."""
+        self._window, self._start = list(state.get("energies", ())), state.get("start")
+        self.full = bool(state.get("full", False))

@@ -80,11 +80,11 @@ class Engine(Protocol):
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
 
-    def weights(self) -> list[Tensor]:
-        """Return every array that learns, for a checkpoint."""
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on but the hardware's own; nothing is changed."""
 
-    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
-        """Take up weights of a checkpoint and the number of steps they have seen."""
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""
 
 
 def beyond_limit(states: Mapping[str, Tensor], weights: Tensor) -> Tensor:
@@ -93,3 +93,8 @@ def beyond_limit(states: Mapping[str, Tensor], weights: Tensor) -> Tensor:
     for state in states.values():
         bad = bad | ~(state.flatten(1).abs().amax(1) < LIMIT)
     return bad.cpu()
+
+
+def of_run(engine: Engine) -> dict[str, Tensor]:
+    """Return what a checkpoint says of the run itself: steps so far, and who has diverged."""
+    return {"steps": torch.tensor(engine.steps), "diverged_at": engine.diverged_at}

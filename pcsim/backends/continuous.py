@@ -17,7 +17,7 @@ from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow, Tau
 from pcsim.continuous.sacramento import SacramentoFlow
 from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
-from pcsim.engine import beyond_limit
+from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
@@ -166,16 +166,18 @@ class Continuous:
         for state in self.flow.moving().values():
             state.zero_()
 
-    def weights(self) -> list[Tensor]:
-        """Return every array that learns, for a checkpoint."""
-        self.flow.settle_weights()
-        return self.flow.weights
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on but the hardware's own; nothing is changed."""
+        state = {f"weights{k}": array for k, array in enumerate(self.flow.weights)}
+        return state | self.flow.state() | of_run(self)
 
-    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
-        """Take up weights of a checkpoint and the number of steps they have seen."""
-        for array, saved in zip(self.flow.weights, weights, strict=True):
-            array.copy_(saved)
-        self.steps = steps
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""
+        for k, array in enumerate(self.flow.weights):
+            array.copy_(state[f"weights{k}"])
+        self.flow.restore(state)
+        self.steps = int(state["steps"])
+        self.diverged_at.copy_(state["diverged_at"])
 
     def drive(self, program: Iterator[None], steps: int) -> None:
         """Take one step whenever the program yields; it acts between the steps."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -37,3 +39,13 @@ class DelayLine:
         self._ring[self._position].copy_(value)
         self._position = (self._position + 1) % (self.steps + 1)
         return self._ring[self._position]
+
+    def state(self, name: str) -> dict[str, Tensor]:
+        """Return what is under way, the oldest first, for a checkpoint."""
+        if not self._ring:
+            return {}
+        return {name: torch.stack(self._ring[self._position :] + self._ring[: self._position])}
+
+    def restore(self, name: str, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        self._ring, self._position = [value.clone() for value in state.get(name, ())], 0

@@ -17,14 +17,14 @@ x − v̂_B = ε^l and a_A v_A = θᵀ ε^{l−1}. The arrays are stored in thes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.dendritic_arrays import DendriticArrays
-from pcsim.continuous.flow import Force, Tau, reference
+from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.hooks import IDEAL, map_hooks
 from pcsim.kernels.nonlinearity import NONLINEARITIES
@@ -126,7 +126,10 @@ class DendriticFlow:
         self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
     ) -> None:
         """Clamp new data; free states keep their values (or start at zero)."""
-        clamps = self._encode(clamps)
+        self._clamp(self._encode(clamps))
+
+    def _clamp(self, clamps: Sequence[Tensor | None]) -> None:
+        """Clamp data as the chips receive it."""
         like = reference(clamps, self.x)
         chips, samples = self.params.replicas, like.shape[1]
         kept = self.x if self.x and self.x[0].shape[1] == samples else None
@@ -286,8 +289,20 @@ class DendriticFlow:
         return named
 
     def states(self) -> dict[str, Tensor]:
-        """Return somas, errors, interneurons and apical potentials."""
+        """Return somas, and errors, interneurons and apical potentials that were computed."""
         named = {f"x{k}": x for k, x in enumerate(self.x)}
         named |= {f"err{k}": err for k, err in enumerate(self.err)}
-        named |= {f"inter{k}": i for k, i in self.i.items()}
-        return named | {f"apical{k}": v for k, v in self.v_apical.items()}
+        if self.circuit.tau_inter or self.err:
+            named |= {f"inter{k}": i for k, i in self.i.items()}
+        if self.circuit.tau_apical or self.err:
+            named |= {f"apical{k}": v for k, v in self.v_apical.items()}
+        return named
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on besides the weights; nothing is changed."""
+        return self.moving() | clamped(self.x, self.free)
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""
+        self._clamp([state.get(f"clamp{k}") for k in range(self.depth + 1)])
+        set_moving(self.moving(), state)

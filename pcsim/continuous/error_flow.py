@@ -11,7 +11,7 @@ Errors may arrive late (`delay_err`), or their feedback alone (`delay_fb`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.delay import DelayLine, whole_steps
-from pcsim.continuous.flow import Force, Tau, reference
+from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.convolution import ConvolutionKernel
@@ -97,6 +97,7 @@ class ErrorFlow:
         self._raw: dict[int, Tensor] = {}
         self._membrane: dict[int, Tensor] = {}
         self._next_rates: dict[int, Tensor] = {}
+        self._load_steps = 0
         self.weights = [params.flat]
         if self.feedback.learns and self.feedback.flat is not None:
             self.weights.append(self.feedback.flat)
@@ -121,9 +122,12 @@ class ErrorFlow:
 
         A node that the mode clamps but that gets no data is let go, from its present value.
         """
+        self._clamp(self._encode(clamps), mask, steps)
+
+    def _clamp(self, clamps: Sequence[Tensor | None], mask: Tensor | None, steps: int) -> None:
+        """Clamp data as the chips receive it."""
         self.settle_weights()
-        field = self.field
-        clamps = self._encode(clamps)
+        field, self._load_steps = self.field, steps
         like = reference(clamps, field.x)
         chips, samples = self.params.replicas, like.shape[1]
         kept = field.x if field.x and field.x[0].shape[1] == samples else None
@@ -347,12 +351,40 @@ class ErrorFlow:
         return named | {f"u{i}": u for i, u in self._membrane.items() if i in self.field.free}
 
     def states(self) -> dict[str, Tensor]:
-        """Return every named state and observable (chip, sample, unit) for recording."""
+        """Return every named state, and observable that was computed, (chip, sample, unit)."""
         hidden = self.field.transparent
         named = {f"x{i}": x for i, x in enumerate(self.field.x) if i not in hidden}
         named |= {f"u{i}": u for i, u in self._membrane.items()}
-        for index in self.field.costed:
+        for index in self.field.costed if self.lagged or self.field.knows_errors else ():
             energy = self.field.energies[index]
             assert energy
             named[f"err{index}"] = self.err[index] if self.lagged else energy.xi
         return named
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on besides the weights; nothing is changed."""
+        field = self.field
+        state = self.moving() | clamped(field.x, {*field.free, *field.transparent})
+        state |= {f"u{i}": u for i, u in self._membrane.items()} | self.inputs.state()
+        for name, lines in self._lines().items():
+            for index, line in lines.items():
+                state |= line.state(f"{name}{index}")
+        if field.mask is not None:
+            state["mask"] = field.mask
+        return state | {"load_steps": torch.tensor(self._load_steps)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""
+        clamps = [state.get(f"clamp{k}") for k in range(len(self.network.nodes))]
+        self._clamp(clamps, state.get("mask"), int(state["load_steps"]))
+        self._membrane = {
+            int(name[1:]): value.clone() for name, value in state.items() if name[0] == "u"
+        }
+        set_moving(self.moving(), state)
+        self.inputs.restore(state)
+        for name, lines in self._lines().items():
+            for index, line in lines.items():
+                line.restore(f"{name}{index}", state)
+
+    def _lines(self) -> dict[str, dict[int, DelayLine]]:
+        return {"late": self._late, "late_feedback": self._late_fb}

@@ -9,7 +9,7 @@ Both are functions of one and the same state. A flow never moves anything itself
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,21 @@ def reference(clamps: Sequence[Tensor | None], states: Sequence[Tensor]) -> Tens
             "data at one node at least"
         )
     return found
+
+
+def clamped(states: Sequence[Tensor], elsewhere: Collection[int]) -> dict[str, Tensor]:
+    """Return the data as it is clamped, for a checkpoint; what all chips share is kept once."""
+    return {
+        f"clamp{k}": state[:1] if state.stride(0) == 0 else state
+        for k, state in enumerate(states)
+        if k not in elsewhere
+    }
+
+
+def set_moving(moving: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+    """Put the states that move back to those of a checkpoint."""
+    for name, tensor in moving.items():
+        tensor.copy_(state[name])
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,4 +114,10 @@ class Flow(Protocol):
         """Return the states that move, by name; writing into them sets the state."""
 
     def states(self) -> dict[str, Tensor]:
-        """Return every named state and observable (chip, sample, unit) for recording."""
+        """Return every named state, and observable that was computed, (chip, sample, unit)."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on besides the weights; nothing is changed."""
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""

@@ -19,7 +19,7 @@ In the self-predicting state W_PI = −W_down and W_IP mirrors W, so that v_A = 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.continuous.dendritic import chain
-from pcsim.continuous.flow import Force
+from pcsim.continuous.flow import Force, clamped, set_moving
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.feedforward import FUNCTIONS
 from pcsim.kernels.parameters import Parameters, generator
@@ -234,3 +234,13 @@ class SacramentoFlow:
         named = {f"x{k}": u for k, u in enumerate(self.u)}
         named |= {f"inter{k}": u for k, u in self.u_inter.items()}
         return named | {f"apical{k}": v for k, v in self.v_apical.items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on besides the weights; nothing is changed."""
+        state = self.moving() | clamped(self.u, range(self.depth))
+        return state | ({} if self.target is None else {"clamp0": self.target})
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint; the tensors of clamped data are used as they are."""
+        self.load([state.get(f"clamp{k}") for k in range(self.depth + 1)])
+        set_moving(self.moving(), state)

@@ -12,6 +12,8 @@ momentum, no device between the gradient and the weight.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -81,3 +83,22 @@ class ClampedInput:
         if "b" in kernel.params:
             kernel.params["b"].add_(summed.sum(1), alpha=alpha)
         self._dirty = False
+
+    def state(self, index: int) -> dict[str, Tensor]:
+        """Return the drive and what is kept back, for a checkpoint."""
+        state = {f"followed.drive{index}": self.kernel.drive}
+        if self._pending:
+            state[f"followed.delta{index}"] = self.kernel.delta
+        if self._dirty:
+            state[f"followed.summed{index}"] = self.summed
+        return state
+
+    def restore(self, index: int, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint, with the input clamped again."""
+        self.kernel.drive.copy_(state[f"followed.drive{index}"])
+        delta, summed = (state.get(f"followed.{name}{index}") for name in ("delta", "summed"))
+        self._pending, self._dirty = delta is not None, summed is not None
+        if delta is not None:
+            self.kernel.delta = delta.clone()
+        if summed is not None:
+            self.summed = summed.clone()

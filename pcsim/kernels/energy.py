@@ -51,7 +51,7 @@ class UnitGaussian:
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
-        self.xi = torch.empty_like(like, memory_format=torch.contiguous_format)
+        self.xi = _unknown(like)
 
     def errors(self, x: Tensor, mu: Tensor) -> Tensor:
         """Return ε = x − μ."""
@@ -99,8 +99,7 @@ class PrecisionGaussian:
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
-        self.eps = torch.empty_like(like, memory_format=torch.contiguous_format)
-        self.xi = torch.empty_like(self.eps)
+        self.eps, self.xi = _unknown(like), _unknown(like)
         self._fixed = self._fixed.to(like)
 
     @property
@@ -161,7 +160,7 @@ class CategoricalKL:
 
     def allocate(self, like: Tensor) -> None:
         """Make room for states like this one."""
-        self.xi = torch.empty_like(like, memory_format=torch.contiguous_format)
+        self.xi = _unknown(like)
         if self._causal:
             self._later = torch.ones(self._row, dtype=torch.bool, device=like.device).triu(1)
 
@@ -207,6 +206,11 @@ class CategoricalKL:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
+
+
+def _unknown(like: Tensor) -> Tensor:
+    """Return room for what is not computed yet: not a number, so that nobody takes it for one."""
+    return torch.full_like(like, float("nan"), memory_format=torch.contiguous_format)
 
 
 def energy_kernel(node: Node, hold: Hold, params: dict[str, Tensor]) -> EnergyKernel | None:

@@ -76,6 +76,8 @@ class Field:
         self.mu: list[Tensor] = [torch.empty(0)] * len(network.nodes)
         self._open_mask: Tensor | None = None
         self._shape: tuple[int, ...] = ()
+        self.knows_errors = False
+        """Whether ξ was computed since room was made for it."""
         self.reads_errors_late = False
         """Errors pass through units or delays of their own before hardware reads them."""
 
@@ -112,7 +114,7 @@ class Field:
         empty = torch.empty(0)  # until it is predicted
         self.x = [empty if v is None else v.expand(replicas, -1, -1) for v in x]
         if shape != self._shape:
-            self._shape = shape
+            self._shape, self.knows_errors = shape, False
             self._allocate(shared)
         for index in self.clamped_input:
             kernel = self.maps[index]
@@ -184,6 +186,7 @@ class Field:
 
     def errors(self, nodes: Sequence[int]) -> None:
         """Compute ξ of these nodes (in rising order) from x and μ."""
+        self.knows_errors = True
         for index in nodes:
             energy, kernel = self.energies[index], self.maps[index]
             if energy:
@@ -238,6 +241,11 @@ class Field:
                 continue
             result.append((index, self.hold_masked(index, total)))
         return result
+
+    @property
+    def mask(self) -> Tensor | None:
+        """Return what is clamped of a node that is clamped in part, as given to `load`."""
+        return None if self._open_mask is None else self._open_mask == 0
 
     def free_units(self, index: int) -> Tensor | None:
         """Return 1 where units move, 0 where they are clamped, of a node clamped in part."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor
 
 from pcsim.kernels.clamped_input import ClampedInput
 from pcsim.kernels.dense import DenseKernel
@@ -63,3 +65,12 @@ class FollowedInputs:
         """Write what was kept back."""
         for drive in self.active.values():
             drive.write(alpha)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the drives that are followed, for a checkpoint."""
+        return {n: t for i, drive in self.active.items() for n, t in drive.state(i).items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint, with the same inputs clamped again."""
+        for index, drive in self.active.items():
+            drive.restore(index, state)

@@ -90,7 +90,9 @@ class Encoder:
             return list(clamps)
         count = len(self._chips)
         return [
-            value if value is None or hook is None else hook(value.expand(count, -1, -1))
+            value
+            if value is None or hook is None
+            else hook(value.expand(count, -1, -1)).contiguous()
             for value, hook in ((c, self._hooks.get(i)) for i, c in enumerate(clamps))
         ]
 

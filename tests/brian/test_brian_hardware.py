@@ -290,14 +290,11 @@ def test_chips_of_a_grid_and_age_after_a_checkpoint():
         engine.load(tr.clamps(NETWORK, "supervised", 2))
         engine.advance(60 - cut)
         if cut:
-            weights = [w.clone() for w in engine.weights()]
-            states, saved = engine.flow.moving(), chips.state()
+            kept, saved = engine.state(), chips.state()
             chips = made(Substrate(effects=(drift,)))
             chips.lists = lists
             engine = backend(chips=chips)
-            engine.restore(weights, 60 - cut)
-            engine.load(tr.clamps(NETWORK, "supervised", 2))
-            engine.set_states(states)
+            engine.restore(kept)
             chips.restore(saved)
             engine.advance(cut)
         assert chips.clock.t == pytest.approx(6.0)

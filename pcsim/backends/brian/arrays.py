@@ -70,6 +70,21 @@ class Arrays:
             value = value.expand(self.chips, self.samples, units)
         return np.array(value.detach().cpu().numpy()).reshape(-1)
 
+    def changing(self) -> dict[str, Any]:
+        """Return every variable that a step or a clamp may change, by a name of its own."""
+        return {
+            f"{v.owner.name}.{v.name}": v
+            for group in self.parts.objects
+            for v in own_arrays(group)
+            if group in self.parts.layers or not v.constant
+        }
+
     def present(self) -> list[dict[str, np.ndarray]]:
         """Return copies of all that moves, layer by layer."""
         return [{v.name: v.get_value().copy() for v in layer} for layer in self.moving]
+
+
+def own_arrays(group: Any) -> list[Any]:
+    """Return the arrays of a group that its equations name."""
+    named = [group.variables[name] for name in sorted(group.equations.names)]
+    return [v for v in named if isinstance(v, ArrayVariable) and not v.read_only]

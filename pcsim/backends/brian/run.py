@@ -30,7 +30,7 @@ from pcsim.backends.brian.standalone import Standalone
 from pcsim.backends.brian.support import no
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
-from pcsim.engine import beyond_limit
+from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder
 from pcsim.kernels.parameters import Parameters
@@ -38,7 +38,7 @@ from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
 
 ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
-"""What a map may hold, in this order in a checkpoint; biases follow."""
+"""What a map may hold."""
 FLOATS = {torch.float64: np.float64, torch.float32: np.float32}
 
 
@@ -272,16 +272,28 @@ class BrianBackend:
         self.diverged_at[found & self.diverged_at.isnan()] = self.time
         return ~self.diverged_at.isnan()
 
-    def weights(self) -> list[Tensor]:
-        """Return every array that learns (or is a weight), for a checkpoint."""
+    def state(self) -> dict[str, Tensor]:
+        """Return all that the next step depends on but the hardware's own; nothing is changed."""
         self._simulator.settle()
-        return [torch.from_numpy(np.array(v.get_value())) for v in self._learning()]
+        state = {
+            name: torch.from_numpy(np.array(variable.get_value()))
+            for name, variable in self._arrays.changing().items()
+        }
+        for k, before in enumerate(self._simulator.before):
+            state |= {f"before{k}.{n}": torch.from_numpy(np.array(v)) for n, v in before.items()}
+        return state | of_run(self) | {"released": torch.tensor(self._released)}
 
-    def restore(self, weights: Sequence[Tensor], steps: int) -> None:
-        """Take up weights of a checkpoint and the number of steps they have seen."""
-        for variable, saved in zip(self._learning(), weights, strict=True):
-            self._arrays.put(variable, saved)
-        self._simulator.steps = steps
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        for name, variable in self._arrays.changing().items():
+            self._arrays.put(variable, state[name])
+        before = [
+            {name: state[f"before{k}.{name}"].numpy() for name in now}
+            for k, now in enumerate(self._simulator.before)
+        ]
+        self._simulator.resume(int(state["steps"]), before)
+        self.diverged_at.copy_(state["diverged_at"])
+        self._released = bool(state["released"])
 
     def _learning(self) -> list[Any]:
         """Return the variables of maps, and the biases beside the layers' states."""

@@ -37,7 +37,7 @@ class Runtime:
     ) -> None:
         self.steps = 0
         self._chips = chips
-        self._arrays, self._forward, self._dt = arrays, forward, clock.dt_
+        self._arrays, self._forward, self._clock, self._dt = arrays, forward, clock, clock.dt_
         self._program: Iterator[None] | None = None
         self.before = arrays.present()
         notice = {"clock": clock, "when": "groups", "order": RECORD}
@@ -62,6 +62,13 @@ class Runtime:
 
     def settle(self) -> None:
         """Nothing is put off here."""
+
+    def resume(self, steps: int, before: list[dict[str, np.ndarray]]) -> None:
+        """Go on after so many steps, the last of which was taken from `before`."""
+        self.steps, self.before = steps, before
+        self.net.t_ = steps * self._dt
+        self._clock.variables["timestep"].set_value(steps)
+        self._clock.variables["t"].set_value(steps * self._dt)
 
     def drive(self, program: Iterator[None], steps: int) -> None:
         """Take one step whenever the program yields, at most `steps`."""

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from brian2 import Clock, NeuronGroup, second
 from brian2 import Network as BrianNetwork
-from brian2.core.variables import ArrayVariable, DynamicArrayVariable
+from brian2.core.variables import DynamicArrayVariable
 from brian2.devices.cpp_standalone.device import CPPStandaloneDevice
 from brian2.devices.device import reset_device, set_device
 from torch import Tensor
 
-from pcsim.backends.brian.arrays import Arrays
+from pcsim.backends.brian.arrays import Arrays, own_arrays
 from pcsim.backends.brian.build import FEEDBACK, RECORD, Parts
 from pcsim.backends.brian.cpp_text import called
 from pcsim.backends.brian.forward_pass import ForwardPass
@@ -70,8 +70,8 @@ class Standalone:
         with _active(self._device):
             clock = Clock(dt=dt * second, name=f"{name}_clock")
             self.parts = build_parts(clock=clock)
-            self._layer_arrays = [v for layer in self.parts.layers for v in _arrays(layer)]
-            self._map_arrays = [v for link in self.parts.maps for v in _arrays(link)]
+            self._layer_arrays = [v for layer in self.parts.layers for v in own_arrays(layer)]
+            self._map_arrays = [v for link in self.parts.maps for v in own_arrays(link)]
             self.arrays = Arrays(self.parts, chips, 1, self._set)
             self._forward = ForwardPass(self.arrays, circuit)
             self._moving = [v for layer in self.arrays.moving for v in layer]
@@ -124,10 +124,10 @@ class Standalone:
         """Time steps so far, those that are put off included."""
         return self._taken + self._waiting
 
-    @steps.setter
-    def steps(self, count: int) -> None:
+    def resume(self, steps: int, before: list[dict[str, np.ndarray]]) -> None:
+        """Go on after so many steps, the last of which was taken from `before`."""
         self.settle()
-        self._taken = count
+        self._taken, self.before = steps, before
 
     def write(self, k: int, name: str, value: Tensor) -> None:
         """Set an array of layer k, at the present step."""
@@ -205,12 +205,6 @@ class Standalone:
     def _set(self, variable: Any, values: np.ndarray) -> None:
         """Put values where Brian2 looks for those of a standalone variable."""
         self._device.array_cache[variable] = values
-
-
-def _arrays(group: Any) -> list[Any]:
-    """Return the arrays of a group that its equations name."""
-    found = [group.variables[name] for name in sorted(group.equations.names)]
-    return [v for v in found if isinstance(v, ArrayVariable) and not v.read_only]
 
 
 @contextmanager
