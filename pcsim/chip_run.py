@@ -24,6 +24,7 @@ from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
 from pcsim.engines import engine_for, twin_for
 from pcsim.hardware import make_chips
+from pcsim.interruption import Interruption
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
 from pcsim.record import Recorder, trajectories_of
 from pcsim.replicas import Replicas
@@ -90,8 +91,16 @@ class ChipRun:
         self.label: Tensor | None = None
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
         self.seconds = 0.0
+        self.window = ConvergenceWindow(config.convergence)
+        self.settled: np.ndarray | None = None
+        """Which chips of an automatic run have converged."""
+        self.decided = False
+        """Whether an automatic run has come to its end."""
         self._report: Report | None = None
-        self._settled: np.ndarray | None = None
+        self._stop = Interruption()
+        self._checkpoint: ChipCheckpoint | None = None
+        self._between_steps = False
+        """Whether the run is at a point that it could go on from."""
 
     def _per_chip_times(
         self, dtype: torch.dtype, device: str
@@ -125,9 +134,8 @@ class ChipRun:
 
     @property
     def _period(self) -> int:
-        """Time steps of one presentation; only a label can be let go to settle."""
-        settles = self.config.data.mode == "supervised"
-        return self.timing.present + (self.timing.settle if settles else 0)
+        """Time steps of one presentation."""
+        return self.timing.present + self._settle
 
     def _record_interval(self) -> int:
         """In a stream, records are taken at ends of presentations: always at the same phase."""
@@ -163,6 +171,7 @@ class ChipRun:
         self.warn()
         self._report = report
         if self.config.record.trajectories and out:
+<<<<<<< HEAD
             self.recorder.stream_to(trajectories_of(out), {"config": self.config.to_json()})
         checkpoint = ChipCheckpoint(self, out)
         start = time.monotonic()
@@ -178,46 +187,82 @@ class ChipRun:
             raise
         self.recorder.close()
         self.seconds += time.monotonic() - start
+=======
+            self.recorder.stream_to(out.with_suffix(".trajectories.h5"))
+        self._checkpoint = ChipCheckpoint(self, out)
+        start, before = time.monotonic(), self.seconds
+        with Interruption() as self._stop:
+            try:
+                self._checkpoint.restore()
+                before = self.seconds
+                if self.config.run.automatic:
+                    self._automatic()
+                else:
+                    self._epochs()
+            except BaseException as error:
+                self.seconds = before + time.monotonic() - start
+                stopped = self._stop.requested is not None
+                if (stopped or isinstance(error, KeyboardInterrupt)) and self._between_steps:
+                    self.save()
+                self.recorder.close(failed=True)
+                if isinstance(error, Exception):
+                    self._stop.check()  # a program of ours may die of the same Ctrl-C
+                raise
+            self.recorder.close()
+        self.seconds = before + time.monotonic() - start
+>>>>>>> 70bad4e (Interrupted anywhere, a run in continuous time writes a checkpoint between two steps: delay lines, automatic runs, what is clamped as the chips receive it)
 
-    def _epochs(self, checkpoint: ChipCheckpoint) -> None:
-        first, skip = checkpoint.restore()
-        for epoch in range(first, self.config.learning.epochs):
-            if not skip:
+    def save(self) -> None:
+        """Write a checkpoint now, if the run has a file to go with it."""
+        if self._checkpoint and self._checkpoint.path:
+            self._checkpoint.save()
+
+    def _epochs(self) -> None:
+        """Present all epochs, from the step on that a checkpoint was made at."""
+        engine, steps = self.engine, self._presentations * self._period
+        for epoch in range(engine.steps // steps, self.config.learning.epochs):
+            done = engine.steps % steps
+            if not done:
                 self._reseed(epoch)
-            left = self._presentations - skip
-            self.engine.drive(self._epoch(checkpoint, epoch, skip), left * self._period)
-            skip = 0
-            self.engine.mark_diverged()
-            self.keep_accuracy()
+            engine.drive(self._epoch(epoch, *divmod(done, self._period)), steps - done)
 
-    def _epoch(self, checkpoint: ChipCheckpoint, epoch: int, skip: int) -> Iterator[None]:
-        """Present one epoch, a `yield` for every time step, after `skip` that are done."""
+    def _epoch(self, epoch: int, skip: int, steps: int) -> Iterator[None]:
+        """Present one epoch, a `yield` for every time step, after `skip` presentations and `steps`
+        time steps that are done."""
         batches = self.task.batches(self.chips, epoch, self.config.learning.batch)
         for index, clamps in enumerate(batches):
-            if index == skip - 1:
-                # The last presentation before the interruption, with its states put back.
-                self.engine.load(self._smoothed(clamps), steps=self.timing.present)
-                checkpoint.restore_states()
+            if index == skip and steps:
+                yield from self._rest(clamps, steps)
             elif index >= skip:
                 yield from self.present(clamps)
-                checkpoint.maybe_save(epoch, index + 1)
 
     def _reseed(self, epoch: int) -> None:
         self.noise.reseed(epoch)
 
+    @property
+    def _settle(self) -> int:
+        """Time steps at the start of a presentation without a label; only a label can be let go."""
+        return self.timing.settle if self.config.data.mode == "supervised" else 0
+
     def present(self, clamps: Clamps) -> Iterator[None]:
         """Show one batch: switch, settle without label if asked to, then with it."""
-        engine, timing = self.engine, self.timing
-        first = engine.steps == 0
-        if timing.settle and self.config.data.mode == "supervised":
-            engine.load([None, *clamps[1:]], steps=timing.settle)
-            self._initialise(first)
-            yield from self._advance(timing.settle)
-            engine.load(self._smoothed(clamps), steps=timing.present)
+        first = self.engine.steps == 0
+        self._between_steps = False
+        if self._settle:
+            self.engine.load([None, *clamps[1:]], steps=self._settle)
         else:
-            engine.load(self._smoothed(clamps), steps=timing.present)
-            self._initialise(first)
-        yield from self._advance(timing.present, target=clamps[0])
+            self.engine.load(self._smoothed(clamps), steps=self.timing.present)
+        self._initialise(first)
+        yield from self._rest(clamps, 0)
+
+    def _rest(self, clamps: Clamps, done: int) -> Iterator[None]:
+        """Go on with a presentation that `done` steps were taken of."""
+        if done < self._settle:
+            yield from self._advance(self._settle - done)
+        if done <= self._settle and self._settle:
+            self._between_steps = False
+            self.engine.load(self._smoothed(clamps), steps=self.timing.present)
+        yield from self._advance(self._period - max(done, self._settle), target=clamps[0])
 
     def _initialise(self, first: bool) -> None:
         init = self.config.schedule.init
@@ -251,17 +296,42 @@ class ChipRun:
 
     def _advance(self, steps: int, target: Tensor | None = None) -> Iterator[None]:
         """Record around every step; between steps, let the label follow its target."""
-        engine, recorder = self.engine, self.recorder
+        engine = self.engine
         tau = self.config.stream.tau_label
         follow = 1 - exp(-engine.dt / tau) if tau else 0.0
         for _ in range(steps):
+            self._between_steps = False
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
                 engine.clamp_moved(0, self.label)
-            recorder.before_step()
+            self.recorder.before_step()
             yield
-            if recorder.after_step() and self._report:
-                self._report(self._status())
+            self._after_step()
+
+    def _after_step(self) -> None:
+        """Record and judge; then the run can be interrupted."""
+        recorded = self.recorder.after_step()
+        if self.config.run.automatic:
+            self._judge()
+        elif self.engine.steps % (self._presentations * self._period) == 0:
+            self.engine.mark_diverged()
+            self.keep_accuracy()
+        if self.decided or self.engine.steps == self.total_steps:
+            self._end()
+        self._between_steps = True
+        if recorded and self._report:
+            self._report(self._status())
+        if self._checkpoint:
+            self._checkpoint.maybe_save()
+        self._stop.check()
+
+    def _end(self) -> None:
+        """Record what belongs to the end of the run."""
+        if self.config.run.automatic:
+            self.recorder.finish()
+            self.keep_accuracy()
+        elif not self.recorder.rows:
+            self.recorder.record()
 
     def _status(self) -> Status:
         total = self.total_steps * self.timing.dt
@@ -272,24 +342,26 @@ class ChipRun:
 
     def _automatic(self) -> None:
         """Full batch, nothing switched, until every chip has converged or diverged."""
-        self._reseed(0)
-        self.engine.drive(self._until_converged(), self.config.convergence.max_steps)
-        self.recorder.finish()
-        self.keep_accuracy()
+        if self.engine.steps == 0:
+            self._reseed(0)
+        left = self.config.convergence.max_steps - self.engine.steps
+        self.engine.drive(self._until_converged(), left)
 
     def _until_converged(self) -> Iterator[None]:
-        criterion, engine = self.config.convergence, self.engine
-        engine.load(next(self.task.batches(self.chips, 0, 0)))
-        self._initialise(first=True)
-        window = ConvergenceWindow(criterion)
-        while engine.steps < criterion.max_steps:
+        if self.engine.steps == 0:
+            self._between_steps = False
+            self.engine.load(next(self.task.batches(self.chips, 0, 0)))
+            self._initialise(first=True)
+        while self.engine.steps < self.config.convergence.max_steps and not self.decided:
             yield from self._advance(1)
-            energy = engine.flow.energy_by_node().sum(1).double().cpu().numpy()
-            converged = window.converged(energy)
-            if window.full:
-                self._settled = converged
-                if (converged | engine.mark_diverged().numpy()).all():
-                    break
+
+    def _judge(self) -> None:
+        """Decide after a step whether every chip of an automatic run has converged or diverged."""
+        energy = self.engine.flow.energy_by_node().sum(1).double().cpu().numpy()
+        converged = self.window.converged(energy)
+        if self.window.full:
+            self.settled = converged
+            self.decided = bool((converged | self.engine.mark_diverged().numpy()).all())
 
     def keep_accuracy(self) -> None:
         """Record the test accuracy of a read-out with the label released."""
@@ -313,7 +385,7 @@ class ChipRun:
             diverged,
             accuracy,
             lyapunov=lyapunov,
-            settled=self._settled,
+            settled=self.settled,
             margin=self._margin(),
             stream=not full,
         )

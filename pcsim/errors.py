@@ -24,6 +24,11 @@ class StoreError(PcsimError):
 class InterruptedRunError(PcsimError):
     """The user stopped a run; the message says what was kept and how to go on."""
 
+    def __init__(self, message: str, exit_code: int = 130) -> None:
+        """`exit_code`: of the process, 130 after Ctrl-C, 143 after SIGTERM."""
+        super().__init__(message)
+        self.exit_code = exit_code
+
 
 class UnsupportedError(PcsimError):
     """A valid request which this backend cannot honour; the message gives name and reason."""

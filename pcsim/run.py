@@ -11,6 +11,7 @@ from pcsim.automatic import Automatic
 from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.interruption import exit_code
 from pcsim.record import trajectories_of
 from pcsim.results import chip_result, training_result
 from pcsim.status import Report
@@ -93,8 +94,8 @@ def _run_training(config: Config, out: Path | None, report: Report | None) -> Re
     training = Training(config)
     try:
         training.run(report, out)
-    except KeyboardInterrupt:
-        raise InterruptedRunError(_keep(training, out)) from None
+    except KeyboardInterrupt as stop:
+        raise InterruptedRunError(_keep(training, out), exit_code(stop)) from None
     return training_result(training)
 
 
@@ -102,9 +103,11 @@ def _run_automatic(config: Config, report: Report | None) -> Result:
     automatic = Automatic(config)
     try:
         automatic.run(report)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         done = len(automatic.energies)
-        raise InterruptedRunError(f"after {done} steps; nothing was stored") from None
+        raise InterruptedRunError(
+            f"after {done} steps; nothing was stored", exit_code(stop)
+        ) from None
     return automatic.result()
 
 
@@ -112,13 +115,23 @@ def _run_chips(config: Config, out: Path | None, report: Report | None) -> Resul
     chips = ChipRun(config)
     try:
         chips.run(report, out)
-    except KeyboardInterrupt:
+        return _result_of(chips)
+    except KeyboardInterrupt as stop:
         path = checkpoint.path_for(out) if out else None
         again = f"the same command goes on from {path}" if path and path.exists() else ""
         raise InterruptedRunError(
-            f"after {chips.engine.time:.4g} s of simulated time; {again or 'nothing was stored'}"
+            f"after {chips.engine.time:.4g} s of simulated time; {again or 'nothing was stored'}",
+            exit_code(stop),
         ) from None
-    return chip_result(chips)
+
+
+def _result_of(chips: ChipRun) -> Result:
+    """Return what a run has come to; interrupted meanwhile, it can be asked again."""
+    try:
+        return chip_result(chips)
+    except KeyboardInterrupt:
+        chips.save()
+        raise
 
 
 def _keep(training: Training, out: Path | None) -> str:

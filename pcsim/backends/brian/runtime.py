@@ -86,6 +86,7 @@ class Runtime:
                 raise KeyboardInterrupt
         finally:
             self._program = None
+            BrianNetwork._globally_running = False  # an exception leaves it set
 
     def _remember(self) -> None:
         """Keep what moves, as it is when errors are known and nothing has moved yet."""

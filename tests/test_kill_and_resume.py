@@ -1,0 +1,157 @@
+"""A run that goes on from a checkpoint is the run that was never interrupted, to the last bit.
+
+Every case is run once with a checkpoint after every time step, each of which is kept, as a kill
+right behind it would leave it. From those at and inside every presentation the run goes on, and
+everything in the result is compared with the run without any checkpoint: weights, records,
+accuracies, predictions, verdict, trajectories.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pcsim import checkpoint, chip_checkpoint, config, run, store
+from pcsim.chip_run import ChipRun
+from pcsim.config import Config
+
+STEPS = 3
+PRESENTATIONS = 3
+EPOCHS = 2
+
+
+def setting(*sections: dict) -> Config:
+    """Return a run of a few presentations of digits, changed section by section."""
+    base: dict[str, dict] = {
+        "network": {"sizes": [64, 5, 10]},
+        "schedule": {"T": STEPS, "gamma": 0.2, "init": "carry"},
+        "learning": {"alpha": 2e-2, "batch": 2, "epochs": EPOCHS},
+        "data": {"name": "digits", "limit": 2 * PRESENTATIONS, "limit_test": 12},
+        "record": {"every": 2},
+        "run": {"backend": "continuous", "dtype": "float64", "seeds": [1]},
+    }
+    for changes in sections:
+        for name, fields in changes.items():
+            base[name] = base.get(name, {}) | fields
+    return config.parse(base)
+
+
+def same(one: store.Result, other: store.Result, where: str) -> None:
+    """Compare everything but the attributes, which name times and machines."""
+    assert set(one.variables) == set(other.variables)
+    for name in [*one.variables, *one.coords]:
+        text = one[name].dtype.kind == "U"  # a file keeps text without spare room
+        np.testing.assert_array_equal(
+            one[name], other[name], err_msg=f"{name} {where}", strict=not text
+        )
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Let every time step write a checkpoint; return the folder where all of them stay."""
+
+    def keep(folder: Path) -> None:
+        folder.mkdir()
+        save = chip_checkpoint.ChipCheckpoint.save
+
+        def save_and_keep(self):
+            save(self)
+            shutil.copy(self.path, folder / f"{self.run.engine.steps:03}")
+            rows = self.path.with_name("often.trajectories.h5.partial")
+            if rows.exists():
+                shutil.copy(rows, folder / f"{self.run.engine.steps:03}.rows")
+
+        monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+        monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "save", save_and_keep)
+
+    monkeypatch.setattr(ChipRun, "warn", lambda self: None)  # advice on step sizes takes long
+    return keep
+
+
+def resumed_everywhere(one: Config, tmp_path: Path, kept, monkeypatch, steps=None) -> None:
+    """Kill and resume `one` behind the given steps, and compare."""
+    whole = run(one, tmp_path / "whole.h5")
+    assert np.isfinite(whole["parameters"]).all(), "control: numbers that can be compared"
+    with monkeypatch.context():
+        kept(tmp_path / "kept")
+        same(run(one, tmp_path / "often.h5"), whole, "with a checkpoint after every step")
+    monkeypatch.setattr(chip_checkpoint, "SECONDS", 1e9)
+    saved = sorted(p for p in (tmp_path / "kept").iterdir() if not p.suffix)
+    assert len(saved) >= 2
+    chosen = [p for p in saved if steps is None or int(p.name) in steps]
+    for path in chosen:
+        out = tmp_path / f"{path.name}" / "a.h5"
+        out.parent.mkdir()
+        shutil.copy(path, checkpoint.path_for(out))
+        if (rows := path.with_suffix(".rows")).exists():
+            shutil.copy(rows, out.parent / "a.trajectories.h5.partial")
+        same(run(one, out), whole, f"after step {path.name}")
+        same(store.load(out), whole, f"after step {path.name}, stored")
+        if one.record.trajectories:
+            theirs = store.load(tmp_path / "whole.trajectories.h5")
+            own = store.load(out.with_suffix(".trajectories.h5"))
+            same(own, theirs, f"trajectories after step {path.name}")
+
+
+TOTAL = STEPS * PRESENTATIONS * EPOCHS
+BOUNDARIES = {*range(STEPS, TOTAL + 1, STEPS)}
+WITHIN = {1, 5, 10, 17}
+
+DENDRITIC = {
+    "circuit": {"kind": "dendritic", "tau_inter": 0.02, "tau_apical": 0.02},
+    "solver": {"dt": 0.01},
+    "stream": {"t_pres": 0.03},
+}
+SACRAMENTO = {
+    "network": {"bias": False},
+    "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}, "eta_apical": 0.5},
+}
+UNITS = {"circuit": {"kind": "error_units", "tau_err": 0.3}}
+NOISE = {"circuit": {"sigma_x": 0.05}, "solver": {"name": "maruyama", "noise_seed": 3}}
+SETTLE = {"stream": {"t_settle": 0.4}, "schedule": {"T": 1}}
+LABEL = {"stream": {"tau_label": 0.3}}
+FF = {"schedule": {"init": "ff"}}
+FULL = {"learning": {"batch": 0, "epochs": 6}, "data": {"limit": 6, "limit_test": 12}}
+COLOURED = {"colour": {"kind": "coloured_noise", "sigma": 0.1, "tau": 0.5}}
+HARDWARE = {
+    "coloured": COLOURED,
+    "sigma-delta": {"link": {"kind": "sigma_delta", "where": "rate", "delta": 0.1}},
+}
+CASES = {
+    "algebraic": [],
+    "algebraic ff": [FF],
+    "algebraic full batch": [FULL],
+    "full batch ff": [FULL, FF],
+    "wide": [{"network": {"sizes": [64, 40, 10]}, "schedule": {"T": 3}}],
+    "error units": [UNITS],
+    "look-ahead errors": [{"circuit": UNITS["circuit"] | {"look_err": 0.1}}],
+    "dendritic": [DENDRITIC],
+    "dendritic, no lag": [{"circuit": {"kind": "dendritic"}}, SETTLE],
+    "sacramento": [SACRAMENTO],
+    "sacramento, label": [SACRAMENTO, LABEL],
+    "late errors": [{"circuit": {"delay_err": 0.4}}],
+    "late error units": [{"circuit": UNITS["circuit"] | {"delay_err": 0.4, "delay_fb": 0.2}}],
+    "late feedback": [{"circuit": {"delay_fb": 0.8}}, SETTLE],
+    "look-ahead somas": [{"circuit": {"look_soma": 0.7}}, SETTLE],
+    "noise": [NOISE],
+    "noise in two stages": [NOISE, {"solver": {"name": "stochastic_heun", "noise_seed": 1}}],
+    "settle": [SETTLE, LABEL],
+    "label": [LABEL],
+    "kolen-pollack": [{"circuit": {"transport": "kolen_pollack", "weight_decay": 0.1}}],
+    "rk4": [{"solver": {"name": "rk4"}}],
+    "generative": [
+        {"network": {"sizes": [6, 5, 64], "prior": 0.0}, "data": {"mode": "generative"}}
+    ],
+    "trajectories": [{"record": {"trajectories": True, "every": 1}}, UNITS, LABEL],
+    "trajectories, settle": [
+        {"record": {"trajectories": True, "every": 2}, "circuit": {"look_soma": 0.7}},
+        SETTLE,
+    ],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_circuit(tmp_path, kept, monkeypatch, name):
+    one = setting(*CASES[name])
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, BOUNDARIES | WITHIN)
