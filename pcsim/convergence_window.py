@@ -35,7 +35,11 @@ class ConvergenceWindow:
         """Return the energies in the window, for a checkpoint."""
         if self._start is None:
             return {}
-        return {"energies": np.stack(self._window), "start": self._start, "full": np.array(self.full)}
+        return {
+            "energies": np.stack(self._window),
+            "start": self._start,
+            "full": np.array(self.full),
+        }
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a checkpoint."""

@@ -108,16 +108,10 @@ SACRAMENTO = {
     "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}, "eta_apical": 0.5},
 }
 UNITS = {"circuit": {"kind": "error_units", "tau_err": 0.3}}
-NOISE = {"circuit": {"sigma_x": 0.05}, "solver": {"name": "maruyama", "noise_seed": 3}}
 SETTLE = {"stream": {"t_settle": 0.4}, "schedule": {"T": 1}}
 LABEL = {"stream": {"tau_label": 0.3}}
 FF = {"schedule": {"init": "ff"}}
 FULL = {"learning": {"batch": 0, "epochs": 6}, "data": {"limit": 6, "limit_test": 12}}
-COLOURED = {"colour": {"kind": "coloured_noise", "sigma": 0.1, "tau": 0.5}}
-HARDWARE = {
-    "coloured": COLOURED,
-    "sigma-delta": {"link": {"kind": "sigma_delta", "where": "rate", "delta": 0.1}},
-}
 CASES = {
     "algebraic": [],
     "algebraic ff": [FF],
@@ -134,19 +128,12 @@ CASES = {
     "late error units": [{"circuit": UNITS["circuit"] | {"delay_err": 0.4, "delay_fb": 0.2}}],
     "late feedback": [{"circuit": {"delay_fb": 0.8}}, SETTLE],
     "look-ahead somas": [{"circuit": {"look_soma": 0.7}}, SETTLE],
-    "noise": [NOISE],
-    "noise in two stages": [NOISE, {"solver": {"name": "stochastic_heun", "noise_seed": 1}}],
     "settle": [SETTLE, LABEL],
     "label": [LABEL],
     "kolen-pollack": [{"circuit": {"transport": "kolen_pollack", "weight_decay": 0.1}}],
     "rk4": [{"solver": {"name": "rk4"}}],
     "generative": [
         {"network": {"sizes": [6, 5, 64], "prior": 0.0}, "data": {"mode": "generative"}}
-    ],
-    "trajectories": [{"record": {"trajectories": True, "every": 1}}, UNITS, LABEL],
-    "trajectories, settle": [
-        {"record": {"trajectories": True, "every": 2}, "circuit": {"look_soma": 0.7}},
-        SETTLE,
     ],
 }
 

@@ -85,7 +85,10 @@ def test_file_with_and_without_quotes_and_changes_from_the_command_line(tmp_path
 
 REFUSED = [
     ({"axes": {"learning.alpah": [1.0]}}, "learning.alpah: unknown name; did you mean 'alpha'?"),
-    ({"axes": {"learning.alpha": [1.0, -1.0]}}, "learning.alpha: must be greater than or equal to 0, got -1.0"),
+    (
+        {"axes": {"learning.alpha": [1.0, -1.0]}},
+        "learning.alpha: must be greater than or equal to 0, got -1.0",
+    ),
     ({"axes": {"learning.alpha": [1.0, -1.0]}}, "point 1"),
     ({"axes": {"learning.alpha": []}}, "sweep.axes.learning.alpha: must be a list of values"),
     ({"axes": {"learning.alpha": 0.1}}, "sweep.axes.learning.alpha: must be a list of values"),
