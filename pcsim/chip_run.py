@@ -171,24 +171,7 @@ class ChipRun:
         self.warn()
         self._report = report
         if self.config.record.trajectories and out:
-<<<<<<< HEAD
             self.recorder.stream_to(trajectories_of(out), {"config": self.config.to_json()})
-        checkpoint = ChipCheckpoint(self, out)
-        start = time.monotonic()
-        try:
-            if self.config.run.automatic:
-                self._automatic()
-            else:
-                self._epochs(checkpoint)
-            if not self.recorder.rows:
-                self.recorder.record()
-        except BaseException:
-            self.recorder.close(failed=True)
-            raise
-        self.recorder.close()
-        self.seconds += time.monotonic() - start
-=======
-            self.recorder.stream_to(out.with_suffix(".trajectories.h5"))
         self._checkpoint = ChipCheckpoint(self, out)
         start, before = time.monotonic(), self.seconds
         with Interruption() as self._stop:
@@ -210,7 +193,6 @@ class ChipRun:
                 raise
             self.recorder.close()
         self.seconds = before + time.monotonic() - start
->>>>>>> 70bad4e (Interrupted anywhere, a run in continuous time writes a checkpoint between two steps: delay lines, automatic runs, what is clamped as the chips receive it)
 
     def save(self) -> None:
         """Write a checkpoint now, if the run has a file to go with it."""
