@@ -55,7 +55,7 @@ class ChipRun:
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
         self.noise = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
-        self._noise_aside = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
+        self.noise_aside = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
         if self.hardware:
             self.hardware.noise = self.noise
@@ -118,7 +118,7 @@ class ChipRun:
         return self.noise.draw("soma", "normal", like)
 
     def _normal_aside(self, like: Tensor) -> Tensor:
-        return self._noise_aside.draw("soma", "normal", like)
+        return self.noise_aside.draw("soma", "normal", like)
 
     @property
     def total_steps(self) -> int:
