@@ -4,7 +4,23 @@ A piece (`pieces.Piece`) is data with units; `effects` says what it does, at whi
 equation that every backend executes. A hardware description is an ordered set of named pieces.
 """
 
-from hw_models.description import Hardware, describe, known_presets
+from hw_models.description import (
+    Hardware,
+    describe,
+    fields_of,
+    known_presets,
+    made_of,
+    preset_named,
+)
 from hw_models.pieces import PIECES, Piece
 
-__all__ = ["PIECES", "Hardware", "Piece", "describe", "known_presets"]
+__all__ = [
+    "PIECES",
+    "Hardware",
+    "Piece",
+    "describe",
+    "fields_of",
+    "known_presets",
+    "made_of",
+    "preset_named",
+]

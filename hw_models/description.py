@@ -55,9 +55,20 @@ def preset_named(preset: str) -> Hardware:
     return known[preset]
 
 
-def describe(preset: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+def fields_of(hardware: Hardware) -> dict[str, dict[str, Any]]:
+    """Return every field of every piece as plain values, defaults included, in order."""
+    return {name: piece.model_dump(mode="json") for name, piece in hardware.pieces.items()}
+
+
+def made_of(name: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+    """Return the hardware that has these pieces; `fields_of` gives them back."""
+    made = {piece: make_piece(piece, fields, None) for piece, fields in pieces.items()}
+    return Hardware(name=name, pieces=made)
+
+
+def describe(preset: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
     """Return a preset with pieces changed (by field) or added (with their kind)."""
-    base = preset_named(preset)
+    base = preset_named(preset) if isinstance(preset, str) else preset
     combined = dict(base.pieces)
     for name, fields in pieces.items():
         combined[name] = make_piece(name, fields, combined.get(name))

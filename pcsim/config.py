@@ -256,6 +256,8 @@ def changed(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> Config:
     data = config.model_dump(exclude_unset=True)
     for section, fields in changes.items():
         data[section] = {**data.get(section, {}), **fields}
+        if section == "hardware" and "preset" in fields:
+            data[section].pop("device", None)  # another preset is read anew
     return parse(data)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import torch
@@ -16,6 +19,58 @@ from pcsim.substrate.effect import COMMON_SITES, stacked
 if TYPE_CHECKING:
     from pcsim.config import Config
     from pcsim.replicas import Replicas
+
+
+class Device(Frozen):
+    """What a preset held when it was read: all fields of all pieces, so that no file is needed."""
+
+    name: str
+    pieces: Mapping[str, Mapping[str, Any]]
+    sha256: str
+    """Of the pieces as JSON: two devices are the same if their pieces are."""
+
+    @classmethod
+    def of(cls, preset: str) -> Device:
+        """Read a preset by name, or from a TOML file."""
+        from hw_models import fields_of, preset_named
+
+        hardware = preset_named(preset)
+        pieces = fields_of(hardware)
+        return cls(name=hardware.name, pieces=pieces, sha256=_digest(pieces))
+
+    @model_validator(mode="after")
+    def _unchanged(self) -> Self:
+        if self.sha256 != _digest(self.pieces):
+            raise ValueError(
+                "the pieces are not those of its sha256; leave hardware.device out to read the "
+                "preset again, and change its fields in hardware.pieces"
+            )
+        return self
+
+    @property
+    def hardware(self) -> Any:
+        """The pieces as `hw_models.Hardware`."""
+        return _made_of(self.name, json.dumps(_plain(self.pieces)))
+
+
+def _plain(value: Any) -> Any:
+    """Return tables without what is None, which a TOML file cannot say."""
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
+    return value
+
+
+def _digest(pieces: Mapping[str, Mapping[str, Any]]) -> str:
+    # The order of the pieces matters, that of the fields of one does not.
+    text = json.dumps(list(_plain(pieces).items()), sort_keys=True)
+    return sha256(text.encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _made_of(name: str, pieces: str) -> Any:
+    from hw_models import made_of
+
+    return made_of(name, json.loads(pieces))
 
 
 class HardwareConfig(Frozen):
@@ -32,9 +87,28 @@ class HardwareConfig(Frozen):
 
     lenient: bool = False
     """Leave out what a rule has no place for (BP has no somas) instead of refusing it."""
+    device: Device | None = None
+    """Filled in by itself: what the preset held when it was read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_preset(cls, data: Any) -> Any:
+        """Resolve a preset once: later changes to a file are of no consequence."""
+        preset = data.get("preset", "ideal") if isinstance(data, Mapping) else None
+        if not isinstance(preset, str) or preset == "ideal" or data.get("device") is not None:
+            return data
+        try:
+            return {**data, "device": Device.of(preset)}
+        except ConfigError as error:
+            raise ValueError(str(error).removeprefix("hardware.")) from None
 
     @model_validator(mode="after")
     def _known(self) -> Self:
+        named = not self.preset.endswith(".toml")
+        if self.device and named and self.device.name != self.preset:
+            raise ValueError(
+                f"device: is what {self.device.name!r} held, not {self.preset!r}; leave it out"
+            )
         if self.ideal:
             return self
         try:
@@ -51,7 +125,8 @@ class HardwareConfig(Frozen):
         for path, value in (changes or {}).items():
             name, _, field = path.rpartition(".")
             pieces.setdefault(name, {})[field] = value
-        return describe(self.preset, pieces).substrate()
+        base = self.device.hardware if self.device else self.preset
+        return describe(base, pieces).substrate()
 
     def left_out(self, config: Config) -> tuple[str, ...]:
         """Return the names of the effects that `lenient` leaves out of a discrete run."""

@@ -9,7 +9,9 @@ from pcsim.report.toml_text import toml_text
 from pcsim.report.view import View
 from pcsim.rows import Rows
 
-HIDDEN = frozenset({"config", "configs", "base_config", "sweep", "axes", "settings", "unlike"})
+HIDDEN = frozenset(
+    {"config", "configs", "base_config", "sweep", "axes", "devices", "settings", "unlike"}
+)
 """Attributes that are shown elsewhere, in a form a person can read."""
 
 

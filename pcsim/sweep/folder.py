@@ -20,7 +20,7 @@ from pcsim.sweep.points import Sweep, make_sweep
 
 MERGED = "sweep.h5"
 _MANIFEST, _LOCK, _RUNS = "sweep.json", "lock", "runs"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class SweepFolder:
         if self.exists():
             check_same(self.description(), sweep, self.path)
             return
-        manifest = {"pcsim_sweep": FORMAT_VERSION, **describe(sweep)}
+        manifest = {"pcsim_sweep": FORMAT_VERSION, "devices": sweep.devices, **describe(sweep)}
         try:
             temporary = self.path / f"{_MANIFEST}.tmp"
             with open(temporary, "w", encoding="utf-8") as file:
@@ -85,7 +85,7 @@ class SweepFolder:
         path = self.path / _MANIFEST
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            version = data.pop("pcsim_sweep")
+            version, devices = data.pop("pcsim_sweep"), data.pop("devices", {})
         except FileNotFoundError:
             raise StoreError(f"{self.path}: holds no sweep; check the path") from None
         except (OSError, ValueError, KeyError, AttributeError):
@@ -94,7 +94,7 @@ class SweepFolder:
             ) from None
         if version > FORMAT_VERSION:
             raise StoreError(f"{path}: is of a later pcsim (format {version}); update pcsim")
-        return make_sweep(data, str(path))
+        return make_sweep(data, str(path), devices)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -158,6 +158,7 @@ def _description(sweep: Sweep, states: list[str]) -> dict[str, Attr]:
         "kind": "sweep",
         "sweep": json.dumps(told.pop("sweep")),
         "base_config": json.dumps(told),
+        "devices": json.dumps(sweep.devices),
         "axes": json.dumps(axes),
         "seeds": json.dumps(sweep.seeds),
         "points": len(sweep.points),

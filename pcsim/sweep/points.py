@@ -39,6 +39,8 @@ class Sweep:
     """The configuration without `[sweep]`, as it was given."""
     table: SweepTable
     points: tuple[Point, ...]
+    devices: Mapping[str, Any]
+    """What each preset held when it was read."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -67,8 +69,18 @@ def read_sweep(path: Path, overrides: Mapping[str, str] | None = None) -> Sweep:
     return make_sweep(data, str(path))
 
 
-def make_sweep(data: Mapping[str, Any], source: str = "sweep") -> Sweep:
-    """Spread a description, and validate every point before any of them runs."""
+Devices = dict[str, Any]
+"""What each preset held when it was read, by its name or path."""
+
+
+def make_sweep(
+    data: Mapping[str, Any], source: str = "sweep", devices: Devices | None = None
+) -> Sweep:
+    """Spread a description, and validate every point before any of them runs.
+
+    Every preset is read once for all points, unless `devices` has what it held.
+    """
+    devices = dict(devices or {})
     if "sweep" not in data:
         raise ConfigError(f"{source}: has no [sweep] section; `pcsim run` takes single runs")
     base = _plain(data, source)
@@ -78,11 +90,11 @@ def make_sweep(data: Mapping[str, Any], source: str = "sweep") -> Sweep:
         values: dict[str, Any] = {}
         for axis, index in zip(table.axes, cell, strict=True):
             values |= axis.at(index)
-        points.append(_point(len(points), cell, values, base, table, source))
+        points.append(_point(len(points), cell, values, base, table, source, devices))
     if not any(point.config for point in points):
         raise ConfigError(f"{source}: no point makes sense; the first: {points[0].problem}")
     assert len(points) == prod(len(axis) for axis in table.axes)
-    return Sweep(base, table, tuple(points))
+    return Sweep(base, table, tuple(points), devices)
 
 
 def _point(
@@ -92,13 +104,17 @@ def _point(
     base: Mapping[str, Any],
     table: SweepTable,
     source: str,
+    devices: Devices,
 ) -> Point:
     data = json.loads(json.dumps(base))
     here = f"{source}: sweep point {index}"
     for field, value in values.items():
         _put(data, field, value, f"{here}: sweep.axes.{field}")
+    preset = _use_device(data, values, devices)
     try:
         config = configuration.parse(data, here)
+        if config.hardware.device:
+            devices.setdefault(preset, config.hardware.device.model_dump(mode="json"))
         if config.record.trajectories:
             raise ConfigError(
                 f"{here}: record.trajectories: a sweep keeps statistics only; "
@@ -110,6 +126,19 @@ def _point(
             raise ConfigError(f"{error} ({shown})") from None
         return Point(index, cell, values, None, str(error).removeprefix(f"{here}: "))
     return Point(index, cell, values, config)
+
+
+def _use_device(data: dict[str, Any], values: Mapping[str, Any], devices: Devices) -> str:
+    """Put in what the preset of a point held when it was read; return the name of the preset."""
+    hardware = data.get("hardware")
+    if not isinstance(hardware, dict):
+        return ""
+    if "hardware.preset" in values:
+        hardware.pop("device", None)  # it belongs to another preset
+    preset = str(hardware.get("preset", ""))
+    if preset in devices:
+        hardware.setdefault("device", devices[preset])
+    return preset
 
 
 def _plain(data: Any, source: str) -> dict[str, Any]:
