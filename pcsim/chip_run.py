@@ -36,6 +36,8 @@ from pcsim.timing import Timing, weight_time
 from pcsim.training import check_device
 from pcsim.verdict import Verdict, judge
 
+PROBES, BATCHES = 256, 64
+"""Samples and presentations that the stability margin looks at."""
 RECORDS = 500
 """Statistics are kept about this often in a run, unless the configuration says how often."""
 
@@ -373,12 +375,21 @@ class ChipRun:
         )
 
     def _margin(self) -> np.ndarray | None:
-        """Return the stability margin of each chip at its present weights, from a small batch."""
+        """Return the stability margin of each chip at its present weights.
+
+        It is that of the worst sample or batch, of as many as are affordable; where not even one
+        batch is, a part of it stands for the whole.
+        """
         theta = self.engine.flow.theta()
         if self.config.data.mode != "supervised":
             return None
-        probe = min(self.samples, 64, max(1, int(WORK / (200 * theta.flat.nelement()))))
-        scale = self.scale * self.samples / probe
+        affordable = min(PROBES, max(1, int(WORK / (200 * theta.flat.nelement()))))
+        if affordable < self.samples:
+            probe, batch = affordable, affordable
+        else:
+            shown = min(affordable, len(self.task.train.x)) // self.samples
+            probe, batch = min(shown, BATCHES) * self.samples, self.samples
+        scale = self.scale * self.samples / batch
         dt, dtype = self.timing.dt, torch.float64
         gamma = self.chips.rate("gamma", dtype, "cpu") if self.config.grid.gamma else None
         alpha = self.chips.rate("alpha", dtype, "cpu") if self.config.grid.alpha else None
@@ -388,4 +399,4 @@ class ChipRun:
             dt / circuit.weight_time if alpha is None else alpha,
         )
         top = self.task.train.x[:probe][None]
-        return margin(self.network, theta, circuit, top, scale, rates).numpy()
+        return margin(self.network, theta, circuit, top, scale, rates, batch).numpy()

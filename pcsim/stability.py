@@ -45,7 +45,15 @@ class Advice:
 class Linearisation:
     """A, K and their largest eigenvalues at the feed-forward state of a batch, per chip."""
 
-    def __init__(self, network: Network, params: Parameters, x_top: Tensor, scale: float) -> None:
+    def __init__(
+        self,
+        network: Network,
+        params: Parameters,
+        x_top: Tensor,
+        scale: float,
+        batch: int | None = None,
+    ) -> None:
+        """Samples of one batch share weights; several batches of `batch` samples do not."""
         self.depth = len(network.nodes) - 1
         maps = [node.map for node in network.nodes[:-1]]
         if not all(
@@ -60,6 +68,7 @@ class Linearisation:
         self.w = [of[k]["w"] for k in range(self.depth)]
         self.bias = ["b" in of[k] for k in range(self.depth)]
         values = feedforward(network, of, (x_top.double().cpu(),))
+        self.batch = x_top.shape[1] if batch is None else batch
         self.slopes: list[Tensor] = []
         self.grams: list[Tensor] = []
         for k in range(1, self.depth + 1):
@@ -70,7 +79,8 @@ class Linearisation:
                 (slope,) = torch.autograd.grad(rate.sum(), x)
             rate = rate.detach()
             self.slopes.append(slope)
-            self.grams.append(scale * (torch.bmm(rate, rate.mT) + float(self.bias[k - 1])))
+            rate = self._batches(rate)
+            self.grams.append(scale * (rate @ rate.mT + float(self.bias[k - 1])))
 
     def curvature(self, u: Errors) -> Errors:
         """Return A Aᵀ u over the hidden states 1 … L−1."""
@@ -88,13 +98,17 @@ class Linearisation:
 
     def learning(self, u: Errors) -> Errors:
         """Return K u."""
-        return [torch.bmm(gram, part) for gram, part in zip(self.grams, u, strict=True)]
+        return [
+            (gram @ self._batches(part)).flatten(1, 2)
+            for gram, part in zip(self.grams, u, strict=True)
+        ]
 
     def largest(self, gamma: Rate, alpha: Rate, iterations: int = ITERATIONS) -> Tensor:
         """Return λ_max(γ A Aᵀ + α K) (chip,) by Lanczos' method (the matrix is symmetric ⪰ 0).
 
         Its error shrinks with the square root of the gap that power iteration sees; a loss of
-        orthogonality repeats eigenvalues and does not harm the largest.
+        orthogonality repeats eigenvalues and does not harm the largest. Every batch has a matrix of
+        its own, since the largest eigenvalues of different batches are close to each other.
         """
         gamma, alpha = (r.view(-1, 1, 1) if isinstance(r, Tensor) else r for r in (gamma, alpha))
         generator = torch.Generator().manual_seed(0)
@@ -105,38 +119,46 @@ class Linearisation:
             )
             for w, s in zip(self.w, self.slopes, strict=True)
         ]
-        size = _inner(u, u).sqrt()
+        size = self._inner(u, u).sqrt()
         before: Errors = [torch.zeros_like(part) for part in u]
         diagonal: list[Tensor] = []
         beside: list[Tensor] = []
-        for _ in range(min(iterations, sum(part[0].numel() for part in u))):
-            u = [part / size.clamp_min(1e-300).view(-1, 1, 1) for part in u]
+        for _ in range(min(iterations, self.batch * sum(part.shape[2] for part in u))):
+            u = [part / self._each(size.clamp_min(1e-300)) for part in u]
             image = [
                 gamma * c + alpha * k
                 for c, k in zip(self.curvature(u), self.learning(u), strict=True)
             ]
-            along = _inner(u, image)
+            along = self._inner(u, image)
             if diagonal:
                 beside.append(size)
             diagonal.append(along)
             back = size if beside else torch.zeros_like(size)
             rest = [
-                v - along.view(-1, 1, 1) * now - back.view(-1, 1, 1) * old
+                v - self._each(along) * now - self._each(back) * old
                 for v, now, old in zip(image, u, before, strict=True)
             ]
             before, u = u, rest
-            size = _inner(u, u).sqrt()
+            size = self._inner(u, u).sqrt()
         matrix = torch.diag_embed(torch.stack(diagonal, -1))
         if beside:
             matrix = matrix + torch.diag_embed(torch.stack(beside, -1), -1)  # the lower half counts
         finite = matrix.isfinite().all(-1).all(-1)
-        found = torch.linalg.eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))[:, -1]
-        return torch.where(finite, found, torch.nan)
+        found = torch.linalg.eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))[..., -1]
+        return torch.where(finite, found, torch.nan).amax(1)
 
+    def _inner(self, a: Errors, b: Errors) -> Tensor:
+        """Return the scalar product (chip, batch) over nodes, samples and units."""
+        each = torch.stack([(p * q).sum(2) for p, q in zip(a, b, strict=True)]).sum(0)
+        return self._batches(each.unsqueeze(2)).sum((2, 3))
 
-def _inner(a: Errors, b: Errors) -> Tensor:
-    """Return the scalar product (chip,) over nodes, samples and units."""
-    return torch.stack([(p * q).sum((1, 2)) for p, q in zip(a, b, strict=True)]).sum(0)
+    def _batches(self, value: Tensor) -> Tensor:
+        """Return (chip, sample, unit) as (chip, batch, sample, unit)."""
+        return value.reshape(len(value), -1, self.batch, value.shape[2])
+
+    def _each(self, value: Tensor) -> Tensor:
+        """Return what (chip, batch) share, for every sample."""
+        return value.repeat_interleave(self.batch, 1).unsqueeze(2)
 
 
 def margin(
@@ -146,11 +168,14 @@ def margin(
     x_top: Tensor,
     scale: float,
     rates: tuple[Rate, Rate],
+    batch: int | None = None,
 ) -> Tensor:
     """Return 1 − λ_max(γAAᵀ + αK)/2 (chip,) at these weights: 1 is far from the limit, 0 is at it.
 
-    `rates` are γ = dt/τ_x and α = dt/τ_w. NaN where the linearisation does not hold: other circuits
-    than the ideal one (or its exact dendritic equivalent), other energies, separate feedback.
+    `rates` are γ = dt/τ_x and α = dt/τ_w. With `batch`, the inputs are those of several batches of
+    so many samples, and the worst of them counts. NaN where the linearisation does not hold: other
+    circuits than the ideal one (or its exact dendritic equivalent), other energies, separate
+    feedback.
     """
     unknown = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
     ideal = circuit.kind in ("algebraic", "dendritic") and circuit.transport == "shared"
@@ -158,7 +183,7 @@ def margin(
     if not ideal or late or circuit.look_soma or circuit.inhibition != 1:
         return unknown
     try:
-        linear = Linearisation(network, params, x_top, scale)
+        linear = Linearisation(network, params, x_top, scale, batch)
     except NotImplementedError:
         return unknown
     return 1 - linear.largest(*rates) / 2

@@ -228,6 +228,42 @@ def test_margin_is_what_is_left_of_the_limit():
         assert float(found[chip]) == pytest.approx(expected, rel=1e-3)
 
 
+def by_numpy(theta, x_top, gamma, alpha):
+    """1 − λ_max/2 of one chip with one hidden layer and its whole batch, written out by blocks."""
+    (w0, b0), (w1, b1) = (tuple(v[n][0].double().numpy() for n in ("w", "b")) for v in theta.of[:2])
+    x = x_top.double().numpy()
+    hidden = x @ w1.T + b1
+    rate, slope = np.tanh(hidden), 1 / np.cosh(hidden) ** 2
+    rows = []
+    for i in range(len(x)):
+        first = np.concatenate([-w0 * slope[i], np.eye(len(w1))])  # ∂(ε⁰, ε¹)/∂x¹ of sample i
+        row = []
+        for j in range(len(x)):
+            block = gamma * first @ first.T if i == j else np.zeros((len(first), len(first)))
+            grams = [rate[i] @ rate[j] + 1] * len(w0) + [x[i] @ x[j] + 1] * len(w1)
+            row.append(block + alpha * np.diag(grams))
+        rows.append(row)
+    return 1 - np.linalg.eigvalsh(np.block(rows))[-1] / 2
+
+
+@pytest.mark.parametrize("batch", [1, 4, 0])
+def test_the_margin_of_a_run_is_never_optimistic(batch):
+    """It is that of the worst batch of all that are shown, not of the first."""
+    run = chip_run(
+        data={"limit": 24},
+        learning={"batch": batch, "alpha": 5e-3},
+        network={"sizes": [64, 5, 10]},
+        run={"dtype": "float64"},
+    )
+    run.run()
+    size, theta = batch or 24, run.engine.flow.theta()
+    x, alpha = run.task.train.x, 5e-3 * run.scale
+    each = [by_numpy(theta, x[k : k + size], 0.2, alpha) for k in range(0, 24, size)]
+    (found,) = run.verdict().margin
+    assert found == pytest.approx(min(each), abs=1e-3 * abs(1 - min(each)))
+    assert not batch or each[0] - min(each) > 0.02 * (1 - min(each)), "control: the first misleads"
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"transport": "random"}, {"kind": "error_units", "tau_err": 0.1}, {"delay_err": 1.0}],
