@@ -341,6 +341,7 @@ class ChipRun:
 
     def _judge(self) -> None:
         """Decide after a step whether every chip of an automatic run has converged or diverged."""
+        self.engine.look_back()
         energy = self.engine.flow.energy_by_node().sum(1).double().cpu().numpy()
         converged = self.window.converged(energy)
         if self.window.full:

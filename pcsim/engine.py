@@ -77,6 +77,9 @@ class Engine(Protocol):
     def drive(self, program: Iterator[None], steps: int) -> None:
         """Take one step whenever the program yields, at most `steps`; it acts between them."""
 
+    def look_back(self) -> None:
+        """Let errors and energies be those from which the last step was taken."""
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
 

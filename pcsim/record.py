@@ -60,9 +60,10 @@ class Recorder:
             self.record()
 
     def record(self) -> None:
-        """Record now."""
+        """Record now: errors and energies of the state from which the last step was taken."""
         engine = self.engine
         flow = engine.flow
+        engine.look_back()
         energy, states = flow.energy_by_node(), flow.states()
         samples = next(iter(states.values())).shape[1]
         self._keep("time", np.asarray((engine.steps - 1) * engine.dt))

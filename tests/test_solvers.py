@@ -180,3 +180,24 @@ def test_noise_acts_on_somas_only():
         chips.load(oracle.clamps_of(network, "supervised", 1, 3))
         noisy = {force.name for force in chips.flow.forces() if force.noisy}
         assert noisy == {"x1", "x2"}
+
+
+@pytest.mark.parametrize("top", ["flat", "prior"])
+def test_a_membrane_that_looks_ahead_relaxes_exponentially(top):
+    """u ← u + (1 − e^{−dt/τ})(x̆ + drift − u) in every layer: a membrane always has a leak."""
+    network = Network.mlp([2, 3, 2], "tanh", prior=None if top == "flat" else 0.2)
+    params = oracle.random_parameters(network, 1, seed=1)
+    chips = ct.engine(
+        network, params, 0.4, "exponential", mode="generative", look_soma=0.5, tau_w=1e9
+    )
+    chips.load(oracle.clamps_of(network, "generative", 1, 1, seed=2))
+    ct.stir(chips)
+    before = {name: state.clone() for name, state in chips.flow.moving().items()}
+    chips.advance(1)
+    after = chips.flow.moving()
+    for k in (1, 2):
+        ahead, membrane = before[f"x{k}"], before[f"u{k}"]
+        force = (after[f"x{k}"] - membrane) / 0.5  # x̆ of the next step is u + (τ̂/τ)·force
+        expected = membrane + (1 - np.exp(-0.4)) * force
+        assert oracle.largest(after[f"u{k}"] - expected) < 1e-12
+        assert oracle.largest(ahead - membrane) > 1e-2, "control"

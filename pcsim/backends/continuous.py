@@ -212,6 +212,10 @@ class Continuous:
             graph.replay()
         self.steps += steps
 
+    def look_back(self) -> None:
+        """Let errors and energies be those from which the last step was taken."""
+        self.solver.look_back(self.flow)
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
         found = beyond_limit(self.flow.states(), self.params.flat)

@@ -195,6 +195,7 @@ class ErrorFlow:
         for index, drift in self._drift():
             # Errors that were computed elsewhere or before hold the soma's own leak as well.
             leaky = index in field.predicted and not self._distorted
+            leaky |= circuit.look_soma > 0  # a membrane always relaxes to where its rate goes
             state = field.x[index]
             drift = self.somas.force(index, state, drift, self.tau_x[index])
             drift = field.hold_masked(index, drift)

@@ -83,6 +83,7 @@ class SacramentoFlow:
         self.u_inter: dict[int, Tensor] = {}
         self.target: Tensor | None = None
         self.v_basal: list[Tensor] = []
+        self.err: list[Tensor] = []
         self.v_apical: dict[int, Tensor] = {}
         self.v_inter: dict[int, Tensor] = {}
 
@@ -142,6 +143,7 @@ class SacramentoFlow:
         self.v_basal = [
             torch.bmm(rates[k + 1], self.params.of[k]["w"].mT) for k in range(self.depth)
         ]
+        self.err = [self.u[k] - g.g_B / self.total[k] * self.v_basal[k] for k in range(self.depth)]
         forces = []
         for k in range(self.depth):
             u = self.u[k]
@@ -217,12 +219,11 @@ class SacramentoFlow:
         return self.weights
 
     def energy_by_node(self) -> Tensor:
-        """Return ½‖u − v̂_B‖² (chip, layer): not what this circuit descends, but comparable."""
-        g, totals = self.circuit.conductances, []
-        for k in range(self.depth):
-            eps = self.u[k] - g.g_B / self.total[k] * self.v_basal[k]
-            totals.append(0.5 * eps.square().sum((1, 2)))
-        return torch.stack(totals, 1)
+        """Return ½‖u − v̂_B‖² (chip, layer) at the last `forces`.
+
+        It is not what this circuit descends, but comparable.
+        """
+        return torch.stack([0.5 * err.square().sum((1, 2)) for err in self.err], 1)
 
     def moving(self) -> dict[str, Tensor]:
         """Return the states that move, by name."""

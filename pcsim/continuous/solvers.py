@@ -34,6 +34,9 @@ class Solver(Protocol):
     def step(self, flow: Flow) -> None:
         """Advance by dt."""
 
+    def look_back(self, flow: Flow) -> None:
+        """Let errors and energies of a flow be those from which the last step was taken."""
+
 
 def _ratio(dt: float, tau: Tau) -> Tau:
     return dt / tau
@@ -76,6 +79,9 @@ class Euler:
         flow.learn(self.dt)
         self.move(forces)
 
+    def look_back(self, flow: Flow) -> None:
+        """Nothing was computed since."""
+
     def move(self, forces: Sequence[Force]) -> None:
         """Move the fast states by one step of these forces."""
         for force in forces:
@@ -107,6 +113,18 @@ class RungeKutta:
         """`nodes[i]` is how far stage i+1 moves along the derivative of stage i."""
         self.dt, self.nodes, self.weights = dt, nodes, weights
         self.sigma, self.draw = sigma, draw
+        self._origin: list[tuple[Tensor, Tensor]] = []
+        """What moves, and as it was before the last step."""
+
+    def look_back(self, flow: Flow) -> None:
+        """Let errors and energies of a flow be those from which the last step was taken."""
+        present = [target.clone() for target, _ in self._origin]
+        for target, start in self._origin:
+            target.copy_(start)
+        if present:
+            flow.forces()
+        for (target, _), value in zip(self._origin, present, strict=True):
+            target.copy_(value)
 
     def step(self, flow: Flow) -> None:
         """Advance by dt."""
@@ -120,6 +138,7 @@ class RungeKutta:
             if stage == 0:
                 targets = [force.state for force in forces] + flow.weights
                 origin = [target.clone() for target in targets]
+                self._origin = list(zip(targets, origin, strict=True))
                 size = self.sigma * sqrt(self.dt)
                 noise = [_kick(force, size, self.draw) for force in forces]
                 noise += [None] * len(flow.weights)

@@ -164,8 +164,8 @@ class Population:
         own = {"log_var": arrays.read(k, "log_var", before)[:, 0]} if learned else {}
         if isinstance(spec, Prior):
             return x, torch.full_like(x, spec.mean), own
-        if arrays.has(k, "v_alone"):  # sacramento: as its flow shows it, after the step
-            return arrays.read(k, "x"), arrays.read(k, "v_alone"), own
+        if arrays.has(k, "v_alone"):  # sacramento
+            return x, arrays.read(k, "v_alone"), own
         if not arrays.has(k, "mu"):
             return x, x - arrays.read(k, "err", before), own
         mu = arrays.read(k, "mu", before)

@@ -266,6 +266,9 @@ class BrianBackend:
         """Return the weights in the units of the network, in memory of their own."""
         return self.flow.theta()
 
+    def look_back(self) -> None:
+        """Nothing was computed since the last step was taken."""
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
         found = beyond_limit(self.states(), self.theta().flat)
