@@ -230,7 +230,7 @@ def test_margin_is_what_is_left_of_the_limit():
 
 def by_numpy(theta, x_top, gamma, alpha):
     """1 − λ_max/2 of one chip with one hidden layer and its whole batch, written out by blocks."""
-    (w0, b0), (w1, b1) = (tuple(v[n][0].double().numpy() for n in ("w", "b")) for v in theta.of[:2])
+    w0, w1, b1 = (theta.of[k][n][0].double().numpy() for k, n in ((0, "w"), (1, "w"), (1, "b")))
     x = x_top.double().numpy()
     hidden = x @ w1.T + b1
     rate, slope = np.tanh(hidden), 1 / np.cosh(hidden) ** 2
