@@ -133,8 +133,36 @@ def test_other_ends_of_a_run_are_no_errors(call, change):
     """Divergence in all replicas, and a mode without accuracy, under warnings as errors."""
     sizes = "network.sizes=[8, 64]" if "generative" in change else "run.dtype=float32"
     code, out, err = call("run", "small.toml", "--set", change, "--set", sizes)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0 if "generative" in change else 4, "")
     assert ("energy per sample" in out) == ("generative" in change)
+    assert ("2 of 2 replicas diverged" in out) == ("generative" not in change)
+
+
+def test_one_diverged_replica_is_said_and_is_no_failure(call, folder):
+    changes = ("--set", "grid.alpha=[1e-3, 1e30]", "--set", "run.dtype=float32")
+    code, out, _ = call("run", "small.toml", *changes)
+    assert code == 0
+    assert "2 of 4 replicas diverged" in out
+
+
+@pytest.mark.filterwarnings("ignore:will blow up")
+@pytest.mark.parametrize("kind", ["continuous", "automatic"])
+def test_other_runs_that_diverge_do_not_end_well(call, kind):
+    changes = ["learning.optimizer=sgd", "learning.alpha=1e6", "data.limit=50", "run.seeds=[0]"]
+    if kind == "automatic":
+        changes += ["run.automatic=true", "learning.batch=0", "convergence.max_steps=300"]
+    else:
+        changes += ["run.backend=continuous", "learning.epochs=1"]
+    code, out, _ = call("run", "small.toml", *(p for c in changes for p in ("--set", c)))
+    assert code == 4
+    assert "1 of 1 replicas diverged" in out
+
+
+def test_exit_codes_are_documented(call):
+    _, out, _ = call("--help")
+    text = re.sub(r"[\s│]+", " ", out)
+    words = ("1 a bad data file", "2 refused", "3 does not train", "4 stored, but every replica")
+    assert all(word in text for word in words)
 
 
 def test_automatic_run_prints_its_outcome(call, folder):

@@ -22,6 +22,7 @@ from pcsim.cli import (
     run,
     sweep,
 )
+from pcsim.cli.exit_codes import IN_WORDS, INTERRUPTED, USER_ERROR
 from pcsim.errors import InterruptedRunError, PcsimError
 
 app = typer.Typer(
@@ -30,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # [brackets] in a help text are text
     help="Does always-on predictive coding learn on your chip?",
+    epilog=IN_WORDS,
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
 app.add_typer(hardware.app, name="hardware", help="List, show and fit hardware.")
@@ -41,8 +43,6 @@ app.command("report")(report.report)
 app.command("experiment")(experiment.experiment)
 app.command("demo")(demo.demo)
 app.command("equations")(equations.equations)
-
-USER_ERROR, INTERRUPTED = 2, 130
 
 
 def _version(show: bool) -> None:

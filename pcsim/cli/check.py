@@ -11,13 +11,12 @@ from pcsim import config as configuration
 from pcsim import store
 from pcsim.check import DIGITS
 from pcsim.check import check as run_check
+from pcsim.cli.exit_codes import DID_NOT_TRAIN
 from pcsim.cli.progress import console
 from pcsim.cli.run import pairs
 from pcsim.plots import check_figure
 from pcsim.run import check_target
 from pcsim.store.files import check_own
-
-DID_NOT_TRAIN = 3
 
 
 def check(

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from pcsim.cli.exit_codes import BAD_DATA
 from pcsim.datasets import locate
 from pcsim.datasets.registry import DataFile, Entry, entry
 from pcsim.datasets.registry import names as all_names
@@ -60,7 +61,7 @@ def verify(
             typer.echo(line, err=not good)
             bad += not good
     if bad:
-        raise typer.Exit(1)
+        raise typer.Exit(BAD_DATA)
 
 
 def _verdict(one: Entry, file: DataFile, *, required: bool) -> tuple[bool, str]:

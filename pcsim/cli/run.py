@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from pcsim import config as configuration
+from pcsim.cli.exit_codes import OF_NO_USE
 from pcsim.cli.progress import console, progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
@@ -18,6 +19,7 @@ from pcsim.run import check_target
 from pcsim.run import run as run_config
 from pcsim.store import Result
 from pcsim.store.files import check_own
+from pcsim.sweep.outcome import DIVERGED, outcome_of
 from pcsim.verdict import verdict_from
 
 
@@ -45,6 +47,11 @@ def run(
         title = f"{settings.circuit.kind} circuit on {settings.data.name}"
         console.print(f"figure in {chip_run(result, target.with_suffix('.png'), title)}")
     console.print(f"stored in {target}")
+    state, reason = outcome_of(result)
+    if reason:
+        console.print(reason, style="bold")
+    if state == DIVERGED:
+        raise typer.Exit(OF_NO_USE)
 
 
 def pairs(change: list[str] | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pcsim.cli.exit_codes import OF_NO_USE
 from pcsim.cli.progress import console, progress
 from pcsim.cli.run import pairs
 from pcsim.sweep import read_sweep
@@ -66,8 +67,11 @@ def sweep(
             retry=retry,
             report=report,
         )
-    tell(survey_of(result))
+    found = survey_of(result)
+    tell(found)
     console.print(f"stored in {folder.path / MERGED}", soft_wrap=True)
+    if found.done == found.diverged:
+        raise typer.Exit(OF_NO_USE)
 
 
 def tell(found: Survey) -> None:

@@ -28,12 +28,13 @@ def outcome_of(point: Result) -> tuple[str, str]:
 
 
 def _diverged(point: Result) -> np.ndarray:
-    for name in ("verdict.outcome", "outcome"):
-        if name in point.variables:
-            return np.asarray(point[name] == "diverged", dtype=bool)
+    """Return which replicas have diverged, by name or because their numbers are not finite."""
+    marks = [point[n] == "diverged" for n in ("verdict.outcome", "outcome") if n in point.variables]
     if "train_energy" in point.variables:
-        return np.asarray(~np.isfinite(point["train_energy"][..., -1]))
-    return np.zeros(1, dtype=bool)
+        marks.append(~np.isfinite(point["train_energy"][..., -1]))
+    if "parameters" in point.variables:
+        marks.append(~np.isfinite(point["parameters"]).all(-1))
+    return np.asarray(np.any(marks, axis=0), dtype=bool) if marks else np.zeros(1, dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,20 @@ def test_failed_points_are_shown_with_their_reason(call):
 
 
 @pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("data.limit=10", "0 of 6 points done, 6 failed"),
+        ("sweep.axes.learning.alpha=[1e30, 1e32, 1e35]", "6 of 6 points done, 6 of them diverged"),
+    ],
+)
+def test_a_sweep_without_any_numbers_does_not_end_well(call, change, words):
+    code, out, _ = call("study.toml", "--set", change)
+    assert words in out
+    assert code == 4
+    assert call("study.toml", "--set", change, "--status")[0] == 0  # asking is no failure
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("nothing.toml",), "nothing.toml: there is no such file"),

@@ -1,0 +1,24 @@
+"""How a command ends, for scripts that call it.
+
+0     it did what was asked
+1     `pcsim data verify`: a file is not the published one
+2     it was refused or failed: one sentence on stderr says why
+3     `pcsim check`: iPC does not train on this chip
+4     `pcsim run`, `pcsim sweep`: stored, but of no use: every replica diverged, or no point of
+      the sweep gave numbers (all failed or diverged)
+130   interrupted; what was kept is said on stderr
+"""
+
+from __future__ import annotations
+
+BAD_DATA = 1
+USER_ERROR = 2
+DID_NOT_TRAIN = 3
+OF_NO_USE = 4
+INTERRUPTED = 130
+
+IN_WORDS = (
+    "Exit codes: 0 done; 1 a bad data file (data verify); 2 refused, with a sentence; 3 does not "
+    "train (check); 4 stored, but every replica diverged or no point of a sweep gave numbers; "
+    "130 interrupted."
+)
