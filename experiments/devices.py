@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.console import Console
 from rich.table import Table
 
 from experiments.devices_measure import (
@@ -29,6 +28,7 @@ from hw_models.presets import TRAINING
 from pcsim import plots, store
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
+from pcsim.terminal import terminal
 
 TIMES = (1.0, 1e2, 1e4, 1e6)
 EXPECTED_GAINS = (0.98, 0.90, 0.73, 0.58)
@@ -49,7 +49,7 @@ LABELS = {
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
     claim(out / "devices.h5", "devices")
-    console = Console()
+    console = terminal()
     curves = {one.name: curve(one) for one in TRAINING}
     found = {one.name: measured(one, curves[one.name]) for one in TRAINING}
     given = {one.name: published(one) for one in TRAINING}

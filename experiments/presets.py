@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from hw_models.description import known_presets
 from pcsim import store
 from pcsim.check import check
 from pcsim.store import Result
+from pcsim.terminal import terminal
 from pcsim.verdict import verdict_from
 
 TWINS = {
@@ -34,7 +34,7 @@ def main(out: Path) -> None:
     for name in known_presets():
         path = folder / f"{name}.h5"
         if not path.exists():
-            Console().print(f"… {name}")
+            terminal().print(f"… {name}")
             start = time.monotonic()
             found = check(hardware=name).result()
             seconds = time.monotonic() - start
@@ -46,7 +46,7 @@ def main(out: Path) -> None:
             )
             store.save(kept, path)
         table.add_row(name, *_row(store.load(path)))
-    Console().print(table)
+    terminal().print(table)
 
 
 def _row(result: Result) -> list[str]:

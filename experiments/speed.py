@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
 from rich.table import Table
 
 from experiments import (
@@ -25,6 +24,7 @@ from pcsim import store
 from pcsim.errors import UnsupportedError
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
+from pcsim.terminal import terminal
 
 
 def main(out: Path) -> None:
@@ -35,13 +35,13 @@ def main(out: Path) -> None:
     try:
         rows += speed_brian.measure()
     except UnsupportedError as reason:  # no Brian2, or no compiler
-        Console().print(f"without Brian2's rows: {reason}", markup=False)
+        terminal().print(f"without Brian2's rows: {reason}", markup=False)
     table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
     for column in ("case", "contestant", "ms", "ratio"):
         table.add_column(column, justify="left" if column in ("case", "contestant") else "right")
     for case, name, milliseconds, ratio in rows:
         table.add_row(case, name, f"{milliseconds:.3f}", f"{ratio:.2f}")
-    Console().print(table)
+    terminal().print(table)
     cases, names, times, ratios = (np.asarray(column) for column in zip(*rows, strict=True))
     variables = {
         "case": Variable(("row",), cases),

@@ -29,6 +29,7 @@ from pcsim import plots, store
 from pcsim.provenance import provenance
 from pcsim.spiking import Spiking
 from pcsim.store import Result, Variable
+from pcsim.terminal import terminal
 
 STEPS = (1.6, 0.8, 0.4, 0.2, 0.1, 0.05)
 """Step sizes q of the rates; errors have qe = q/2."""
@@ -61,7 +62,7 @@ def all_learned(console: Console) -> dict[str, Learned]:
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
     claim(out / "spiking.h5", "spiking")
-    console = Console()
+    console = terminal()
     random = random_fidelity(CHIPS, seeds=len(SEEDS))
     console.print(fidelity_table("(a) random 4-16-16-3 network, random samples", random))
     found = all_learned(console)

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from rich.console import Console
 from rich.table import Table
 
 from experiments import stability_theory as theory
@@ -37,6 +36,7 @@ from experiments.stability_theory import Floats
 from pcsim import plots, store
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
+from pcsim.terminal import terminal
 
 MARKERS = "osD^v"
 
@@ -44,7 +44,7 @@ MARKERS = "osD^v"
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
     claim(out / "stability.h5", "stability")
-    console = Console()
+    console = terminal()
     poles = pole_errors()
     maps = [*error_lag()]
     console.print("(A) lagged errors: done")

@@ -36,6 +36,7 @@ from pcsim.kernels.parameters import generator, initial_parameters
 from pcsim.network import Network
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
+from pcsim.terminal import terminal
 
 TAU_X, DT = 1.0, 0.2
 SEEDS = tuple(range(8))
@@ -149,7 +150,7 @@ def biases(world: World) -> tuple[Floats, Floats, Floats]:
 def main(out: Path) -> None:
     """Measure, print, store, draw."""
     claim(out / "streaming.h5", "streaming")
-    console = Console()
+    console = terminal()
     world = World.make()
     console.print("(a) bias of a linear network")
     measured, error, predicted = biases(world)

@@ -28,6 +28,7 @@ from experiments.keeping import claim, keep
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
+from pcsim.terminal import terminal
 
 Draw = Callable[[Result, Path], Path]
 """Draws a stored result into a file and returns its path."""
@@ -96,7 +97,7 @@ class Study:
 
 def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:
     """Return the study of this name at this scale, and say what is going to happen."""
-    study = Study(name, scale, scales[scale], out, Console())
+    study = Study(name, scale, scales[scale], out, terminal())
     claim(study.path, name)
     study.console.print(f"{name}, scale {scale}: {study.setting!r}", highlight=False, markup=False)
     return study

@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from experiments.keeping import claim, keep
@@ -22,6 +21,7 @@ from pcsim import run
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
 from pcsim.sweep import make_sweep, sweep
+from pcsim.terminal import terminal
 
 POINTS, TURNS = 1000, 10
 
@@ -72,7 +72,7 @@ def main(out: Path) -> None:
     for k, clock in enumerate(("wall", "processor")):
         times = (alone[:, k], swept[:, k], swept[:, k] - alone[:, k])
         table.add_row(clock, *(f"{1e3 * float(np.median(t)):.2f}" for t in times))
-    Console().print(table)
+    terminal().print(table)
     variables = {
         "alone": Variable(("turn", "clock"), alone, {"units": "s", "long_name": "per point"}),
         "swept": Variable(("turn", "clock"), swept, {"units": "s", "long_name": "per point"}),

@@ -26,6 +26,11 @@ QUANTILES = (0.05, 0.5, 0.95)
 DASHES = ("-", "--", "-.", ":")
 
 
+def plain(text: str) -> str:
+    """Return a name as a figure shows it as it is: `$` begins no formula."""
+    return text.replace("$", r"\$")
+
+
 def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Path:
     """Draw energy and test error over epochs: mean and range over the seeds."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
@@ -38,7 +43,7 @@ def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Pa
             (right, 100 * (1 - result["test_accuracy"])),
         ):
             rows = values.reshape(-1, len(epochs))
-            axes.plot(epochs, rows.mean(0), label=name, **style)
+            axes.plot(epochs, rows.mean(0), label=plain(name), **style)
             axes.fill_between(epochs, rows.min(0), rows.max(0), color=style["color"], alpha=0.15)
     left.set(xlabel="epoch", ylabel="energy F per sample", yscale="log")
     right.set(xlabel="epoch", ylabel="test error, %", yscale="log")
@@ -47,7 +52,7 @@ def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Pa
     left.legend(frameon=False)
     for axes in (left, right):
         axes.grid(alpha=0.25, which="both")
-    figure.suptitle(title)
+    figure.suptitle(plain(title))
     return save(figure, path)
 
 
@@ -77,7 +82,7 @@ def chip_run(result: Result, path: Path, title: str) -> Path:
         right.grid(alpha=0.25)
     else:
         right.set_axis_off()
-    figure.suptitle(title)
+    figure.suptitle(plain(title))
     return save(figure, path)
 
 
@@ -105,7 +110,8 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     for axes in (left, right):
         axes.grid(alpha=0.25)
     verdict = "trains" if check.passed else "does not train"
-    figure.suptitle(f"{name or check.config.hardware.preset}: iPC {verdict} on it")
+    shown = plain(name or check.config.hardware.preset)
+    figure.suptitle(f"{shown}: iPC {verdict} on it")
     return save(figure, path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rich.table import Table
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,13 @@ class Rows:
 
     def rich(self) -> Table:
         """Return the table for a terminal."""
-        table = Table(title=self.title, caption=self.caption or None)
+        # `Text`, because a name may look like markup.
+        table = Table(title=Text(self.title, "table.title"))
+        if self.caption:
+            table.caption = Text(self.caption, "table.caption")
         for number, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if number and not self.words else "left")
+            right = number and not self.words
+            table.add_column(Text(column), justify="right" if right else "left")
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         return table

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from pcsim.cli import (
     check,
@@ -24,6 +23,7 @@ from pcsim.cli import (
 )
 from pcsim.cli.exit_codes import IN_WORDS, INTERRUPTED, USER_ERROR
 from pcsim.errors import InterruptedRunError, PcsimError
+from pcsim.terminal import terminal
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -64,7 +64,7 @@ def options(
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    Console(stderr=True, soft_wrap=True).print(f"warning: {message}", markup=False, highlight=False)
+    terminal(stderr=True, soft_wrap=True).print(f"warning: {message}", highlight=False)
 
 
 def main() -> None:
@@ -80,5 +80,5 @@ def main() -> None:
         stopped = isinstance(error, InterruptedRunError)
         kind = "" if isinstance(error, PcsimError) else f"{type(error).__name__}: "
         sentence = f"{'interrupted' if stopped else 'error'}: {kind}{error}"
-        Console(stderr=True, soft_wrap=True).print(sentence, markup=False, highlight=False)
+        terminal(stderr=True, soft_wrap=True).print(sentence, highlight=False)
         sys.exit(INTERRUPTED if stopped else USER_ERROR)

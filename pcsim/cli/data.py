@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from pcsim.cli.exit_codes import BAD_DATA
 from pcsim.datasets import locate
 from pcsim.datasets.registry import DataFile, Entry, entry
 from pcsim.datasets.registry import names as all_names
+from pcsim.terminal import terminal
 
 app = typer.Typer(help="List, fetch and verify data sets.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ def list_sets() -> None:
     table.add_column("size", justify="right", no_wrap=True)
     for one in map(entry, all_names()):
         table.add_row(one.name, one.title, one.licence, _where(one), _size(one))
-    Console().print(table)
+    terminal().print(table)
     typer.echo("'pcsim data verify' compares the files with the published checksums.")
 
 

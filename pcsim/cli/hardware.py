@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from pcsim.store.files import check_suffix, check_target, publish, temporary_for, write_new, writing
+from pcsim.terminal import terminal
 
 app = typer.Typer(help="List, show and fit hardware.", no_args_is_help=True)
 
@@ -26,7 +26,7 @@ def list_presets() -> None:
     for name, one in known_presets().items():
         kinds = dict.fromkeys(piece.kind for piece in one.pieces.values())
         table.add_row(name, one.about, ", ".join(kinds) or "–")
-    Console().print(table)
+    terminal().print(table)
     typer.echo("'pcsim hardware show NAME' prints fields, sources and equations of one.")
 
 
@@ -67,7 +67,7 @@ def fit(
     for one in fitted.ranking:
         numbers = ", ".join(f"{n} {v:.3g} ± {e:.2g}" for n, (v, e) in one.parameters.items())
         table.add_row(one.law, f"{100 * one.residual:.2f}", f"{one.aic:.1f}", numbers)
-    Console().print(table)
+    terminal().print(table)
     with writing(out), temporary_for(out.resolve()) as temporary:
         write_new(temporary, text(fitted.hardware(out.stem, curve.name)).encode())
         publish(temporary, out.resolve(), overwrite)

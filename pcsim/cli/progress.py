@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from pcsim.status import Report, Status
+from pcsim.terminal import terminal
 
-console = Console()
+console = terminal()
 
 
 @contextmanager
@@ -20,10 +20,10 @@ def progress(title: str, *, remaining: bool = True) -> Iterator[Report]:
     Without `remaining`, the words alone tell how long it will take.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.fields[count]}"),
-        TextColumn("{task.fields[words]}"),
+        TextColumn("{task.fields[count]}", markup=False),
+        TextColumn("{task.fields[words]}", markup=False),
         TimeElapsedColumn(),
         *([TimeRemainingColumn()] if remaining else []),
     )

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcsim.compare.contender import PROGRESS
-from pcsim.plots import COLOURS, DASHES, log_energy
+from pcsim.plots import COLOURS, DASHES, log_energy, plain
 from pcsim.store import Result
 
 LABELS = {
@@ -65,7 +65,7 @@ def _curves(axes: Axes, result: Result, name: str, along: str, unit: float = 1) 
         there = np.isfinite(x) & np.isfinite(mean)
         marker = "o" if there.sum() == 1 else None
         colour, dashes = COLOURS[k % len(COLOURS)], DASHES[k % len(DASHES)]
-        axes.plot(x[there], mean[there], dashes, color=colour, label=str(run), marker=marker)
+        axes.plot(x[there], mean[there], dashes, color=colour, label=plain(str(run)), marker=marker)
         axes.fill_between(x[there], low[there], high[there], color=colour, alpha=0.15)
 
 
@@ -86,10 +86,10 @@ def _gaps(axes: Axes, result: Result) -> None:
             axes.vlines(k + 0.22, *limits, color=colour, linewidth=2)
         axes.plot(k + 0.22, mean, "D", color=colour, markersize=5)
     percent = 100 * float(result.attrs["confidence"])
-    axes.set_xticks(places, [str(run) for run in runs[1:]])
+    axes.set_xticks(places, [plain(str(run)) for run in runs[1:]])
     axes.set(
         xlim=(0.5, len(runs) - 0.5),
-        ylabel=f"accuracy − {runs[0]}, points",
+        ylabel=f"accuracy − {plain(str(runs[0]))}, points",
         title=f"dots: seeds; diamond: mean, {percent:g} % interval",
     )
     axes.title.set_fontsize(9)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pcsim.plots import COLOURS, DASHES
+from pcsim.plots import COLOURS, DASHES, plain
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import Array, View, field_name
 
@@ -59,7 +59,7 @@ def _chips(axes: Axes, view: View, values: Array) -> None:
     for k, name in enumerate(dict.fromkeys(names[order])):
         chosen = np.flatnonzero(names[order] == name)
         marker, colour = "os^Dv*"[k % 6], COLOURS[k % len(COLOURS)]
-        axes.plot(chosen + 1, values[order][chosen], marker, color=colour, label=str(name))
+        axes.plot(chosen + 1, values[order][chosen], marker, color=colour, label=plain(str(name)))
     axes.axhline(0, color="0.3", linewidth=0.8)
     axes.set(xlabel="replica, sorted", ylabel="stability margin")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -75,10 +75,12 @@ def _panels(view: View, values: Array, label: str) -> Figure:
     for panel, axis in zip(panels, view.varied, strict=True):
         line_axis = _line_axis(view, axis)
         _lines(panel, view, values, axis, line_axis)
-        panel.set_xlabel(axis if len(axis) < 30 else field_name(axis))
+        panel.set_xlabel(plain(axis if len(axis) < 30 else field_name(axis)))
         panel.grid(alpha=0.25)
         if line_axis:
-            panel.legend(frameon=False, fontsize=7, title=field_name(line_axis), title_fontsize=7)
+            panel.legend(
+                frameon=False, fontsize=7, title=plain(field_name(line_axis)), title_fontsize=7
+            )
     panels[0].set_ylabel(label)
     return figure
 
@@ -98,7 +100,7 @@ def _lines(panel: Axes, view: View, values: Array, axis: str, line_axis: str | N
         if not np.isfinite(middle).any():
             continue
         colour = COLOURS[k % len(COLOURS)]
-        label = view.labels(line_axis)[k] if line_axis else None
+        label = plain(view.labels(line_axis)[k]) if line_axis else None
         if numeric:
             dashes = DASHES[k % len(DASHES)]
             panel.plot(x, middle, dashes, color=colour, marker="o", markersize=3, label=label)
@@ -108,7 +110,7 @@ def _lines(panel: Axes, view: View, values: Array, axis: str, line_axis: str | N
             panel.plot(beside, middle, "os^Dv*"[k % 6], color=colour, markersize=4, label=label)
             panel.vlines(beside, low, high, color=colour, linewidth=1.5)
     if not numeric:
-        panel.set_xticks(x, view.labels(axis), fontsize=8)
+        panel.set_xticks(x, [plain(label) for label in view.labels(axis)], fontsize=8)
         panel.set_xlim(-0.5, len(x) - 0.5)
     elif (x > 0).all() and x.max() > 20 * x.min():
         panel.set_xscale("log")

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pcsim.plots import COLOURS
+from pcsim.plots import COLOURS, plain
 from pcsim.report.drawing import Drawing, mean
 from pcsim.report.view import Array, View
 
@@ -43,7 +43,7 @@ def chip_spread(view: View) -> list[Drawing]:
     figure = Figure(figsize=(6.5, 1 + 0.28 * len(groups)), layout="constrained")
     axes = figure.subplots()
     _bars(axes, list(groups.values()))
-    axes.set_yticks(range(len(groups)), list(groups), fontsize=8)
+    axes.set_yticks(range(len(groups)), [plain(name) for name in groups], fontsize=8)
     axes.set_ylim(len(groups) - 0.5, -0.5)
     axes.set_xlabel(label)
     axes.grid(alpha=0.25, axis="x")

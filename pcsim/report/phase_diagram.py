@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
+from pcsim.plots import plain
 from pcsim.report.drawing import Drawing, mean
 from pcsim.report.view import Array, View, field_name
 
@@ -45,7 +46,7 @@ def phase_diagrams(view: View) -> list[Drawing]:
             if converged is not None:
                 _outline(panels[r, c], _oriented(view, plane, converged[index]) >= 0.5)
             if facet and r == 0:
-                panels[r, c].set_title(facet, fontsize=10)
+                panels[r, c].set_title(plain(facet), fontsize=10)
         figure.colorbar(image, ax=panels[r, :].tolist(), label=text, shrink=0.9)
     y, x = plane
     caption = f"Means over the replicas of each point, over {field_name(y)} and {field_name(x)}."
@@ -133,13 +134,17 @@ def _outline(axes: Axes, inside: Array) -> None:
                 axes.plot(x, y, color="#D55E00", linewidth=2.5, solid_capstyle="projecting")
 
 
+def _labels(view: View, axis: str) -> list[str]:
+    return [plain(label) for label in view.labels(axis)]
+
+
 def _ticks(axes: Axes, view: View, plane: tuple[str, str], *, last_row: bool, first: bool) -> None:
     y, x = plane
-    axes.set_xticks(np.arange(_length(view, x)) + 0.5, view.labels(x), fontsize=7)
-    axes.set_yticks(np.arange(_length(view, y)) + 0.5, view.labels(y), fontsize=7)
+    axes.set_xticks(np.arange(_length(view, x)) + 0.5, _labels(view, x), fontsize=7)
+    axes.set_yticks(np.arange(_length(view, y)) + 0.5, _labels(view, y), fontsize=7)
     if _length(view, x) > 5:
         axes.tick_params(axis="x", rotation=45)
     if last_row:
-        axes.set_xlabel(field_name(x))
+        axes.set_xlabel(plain(field_name(x)))
     if first:
-        axes.set_ylabel(field_name(y))
+        axes.set_ylabel(plain(field_name(y)))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pcsim.plots import COLOURS, DASHES, log_energy
+from pcsim.plots import COLOURS, DASHES, log_energy, plain
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import RUNNING, Array, Cell, View
 
@@ -80,7 +80,7 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
         if quantity.log:
             log_energy(panel)
             _cut_divergence(panel)
-        panel.set_xlabel(LABELS.get(axis, axis))
+        panel.set_xlabel(plain(LABELS.get(axis, axis)))
         if axis in ("epoch", "step"):
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.25)
@@ -102,7 +102,7 @@ def _band(
     low, middle, high = quantiles(thin(rows))
     x = thin(x[None])[0]
     marker = "o" if np.isfinite(middle).sum() == 1 else None
-    panel.plot(x, middle, dashes, color=colour, label=label, marker=marker)
+    panel.plot(x, middle, dashes, color=colour, label=plain(label), marker=marker)
     if with_band:
         panel.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
 

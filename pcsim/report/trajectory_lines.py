@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from pcsim.plots import COLOURS, DASHES
+from pcsim.plots import COLOURS, DASHES, plain
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import View
 
@@ -31,7 +31,7 @@ def trajectory_lines(view: View) -> list[Drawing]:
             for unit in range(values.shape[2]):
                 colour = COLOURS[unit % len(COLOURS)]
                 panel.plot(times, values[:, chip, unit], DASHES[chip], color=colour, linewidth=1)
-        panel.set_title(name, fontsize=9)
+        panel.set_title(plain(name), fontsize=9)
         panel.grid(alpha=0.25)
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
