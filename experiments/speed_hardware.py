@@ -21,9 +21,10 @@ def plain(w: Tensor, x: Tensor, d: Tensor) -> None:
     w.add_(d.mT @ x, alpha=ALPHA)
 
 
-def pulsed(w: Tensor, x: Tensor, d: Tensor, write: Transform) -> None:
+def pulsed(w: Tensor, x: Tensor, d: Tensor, chips: Chips, write: Transform) -> None:
     """W ← W + write(α dᵀx; W)."""
     w.add_(write((d.mT @ x).mul_(ALPHA), w=w))
+    chips.advance()
 
 
 def measure(rounds: int = 60) -> list[tuple[str, str, float, float]]:
@@ -38,7 +39,8 @@ def measure(rounds: int = 60) -> list[tuple[str, str, float, float]]:
             chips = Chips(one.substrate(), [0], seed=0, dt=1.0, noise=Seeded(0))
             write = chips.transform("write", 0, (SIZE, SIZE))
             assert write is not None
-            jobs[f"pulsed, {one.name}"] = partial(pulsed, torch.zeros(1, SIZE, SIZE), x, d, write)
+            w = torch.zeros(1, SIZE, SIZE)
+            jobs[f"pulsed, {one.name}"] = partial(pulsed, w, x, d, chips, write)
     times = medians(jobs, rounds, repeat=4)
     first = times["plain torch"]
     return [(case, name, 1e3 * s, s / first) for name, s in times.items()]

@@ -48,8 +48,6 @@ class ChipCheckpoint:
         run = self.run
         run.recorder.flush()
         arrays = _named("engine", run.engine.state()) | _named("window", run.window.state())
-        sources = {"run": run.noise, "aside": run.noise_aside}
-        arrays |= _named("noise", {n: s.generator.get_state() for n, s in sources.items()})
         if run.hardware:
             arrays |= _named("chip", run.hardware.state())
         if run.label is not None:
@@ -83,8 +81,6 @@ class ChipCheckpoint:
         if run.label is not None and "clamp0" in engine:
             engine["clamp0"] = run.label  # it is moved where it stands
         run.engine.restore(engine)
-        run.noise.generator.set_state(torch.as_tensor(saved["noise.run"]))
-        run.noise_aside.generator.set_state(torch.as_tensor(saved["noise.aside"]))
         if run.hardware:
             run.hardware.restore(_under("chip", saved, device))
         run.window.restore({n: t.numpy() for n, t in _under("window", saved, "cpu").items()})

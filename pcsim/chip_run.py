@@ -56,11 +56,8 @@ class ChipRun:
         self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.samples = config.learning.batch or len(self.task.train.x)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
-        self.noise = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
-        self.noise_aside = Seeded(config.solver.noise_seed, device, self.chips.grid_cells)
+        self.noise = Seeded(config.solver.noise_seed, self.chips.identities)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
-        if self.hardware:
-            self.hardware.noise = self.noise
         tau_x, tau_w = self._per_chip_times(dtype, device)
         self.engine = engine_for(
             config,
@@ -86,8 +83,9 @@ class ChipRun:
                 self.timing,
                 seeds=self.chips.each_seed,
                 tau_x=tau_x,
-                draw=self._normal_aside,
             ),
+            self.noise,
+            lambda: self.engine.steps,
         )
         self.recorder = Recorder(self.engine, config.record, self._record_interval())
         self.label: Tensor | None = None
@@ -116,11 +114,8 @@ class ChipRun:
             tau_x = [(dt / gamma).view(-1, 1, 1)] * len(self.network.nodes)
         return tau_x, (dt / alpha).view(-1, 1) if isinstance(alpha, Tensor) else None
 
-    def _normal(self, like: Tensor) -> Tensor:
-        return self.noise.draw("soma", "normal", like)
-
-    def _normal_aside(self, like: Tensor) -> Tensor:
-        return self.noise_aside.draw("soma", "normal", like)
+    def _normal(self, state: str, like: Tensor) -> Tensor:
+        return self.noise.draw(f"soma.{state}", "normal", like, self.engine.steps)
 
     @property
     def total_steps(self) -> int:
@@ -206,8 +201,6 @@ class ChipRun:
         engine, steps = self.engine, self._presentations * self._period
         for epoch in range(engine.steps // steps, self.config.learning.epochs):
             done = engine.steps % steps
-            if not done:
-                self._reseed(epoch)
             engine.drive(self._epoch(epoch, *divmod(done, self._period)), steps - done)
 
     def _epoch(self, epoch: int, skip: int, steps: int) -> Iterator[None]:
@@ -219,9 +212,6 @@ class ChipRun:
                 yield from self._rest(clamps, steps)
             elif index >= skip:
                 yield from self.present(clamps)
-
-    def _reseed(self, epoch: int) -> None:
-        self.noise.reseed(epoch)
 
     @property
     def _settle(self) -> int:
@@ -326,8 +316,6 @@ class ChipRun:
 
     def _automatic(self) -> None:
         """Full batch, nothing switched, until every chip has converged or diverged."""
-        if self.engine.steps == 0:
-            self._reseed(0)
         left = self.config.convergence.max_steps - self.engine.steps
         self.engine.drive(self._until_converged(), left)
 

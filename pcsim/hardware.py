@@ -164,7 +164,7 @@ def make_chips(
         replicas.chip_of,
         seed=hardware.seed,
         dt=dt,
-        noise=Seeded(config.solver.noise_seed, device, replicas.grid_cells),
+        noise=Seeded(config.solver.noise_seed, replicas.identities),
         lists={key: [values[row] for row in rows] for key, values in lists.items()},
         dtype=dtype,
         device=device,

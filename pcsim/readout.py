@@ -22,18 +22,24 @@ class Readout:
     def __init__(self, network: Network, chips: Chips | None) -> None:
         self.network, self.chips = network, chips
         self._field: Field | None = None
+        self._aside: Chips | None = None
 
     def scores(self, params: Parameters, inputs: Tensor, chunk: int = 2000) -> Tensor:
         """Return the output (replica, sample, class) for inputs (sample, unit)."""
         if self.chips is None:
             return outputs(self.network, params, inputs, chunk)
-        if self._field is None:
-            self._prepare(params, self.chips.aside())
+        if self._field is None or self._aside is None:
+            self._aside = self.chips.aside()
+            self._prepare(params, self._aside)
         assert self._field
         self._field.params.flat.copy_(params.flat)
+        self._aside.catch_up(self.chips)
         widest = max(node.units for node in self.network.nodes)
         chunk = max(1, min(chunk, STATES // (params.replicas * widest)))
-        parts = [self._pass(inputs[a : a + chunk]) for a in range(0, len(inputs), chunk)]
+        parts = []
+        for first in range(0, len(inputs), chunk):
+            self._aside.show_from(first)
+            parts.append(self._pass(inputs[first : first + chunk]))
         return torch.cat(parts, 1)
 
     def _prepare(self, params: Parameters, chips: Chips) -> None:

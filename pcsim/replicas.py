@@ -68,13 +68,13 @@ class Replicas:
             cells=tuple(cells),
         )
 
-    @property
-    def grid_cells(self) -> int:
-        """Number of combinations of grid values."""
-        return len(self) // (len(self.seeds) * max(1, self.chips))
-
     def __len__(self) -> int:
         return len(self.seed_of)
+
+    @property
+    def identities(self) -> list[tuple[int, int]]:
+        """Seed and chip of every replica: whose noise it gets, whatever the grid varies."""
+        return list(zip(self.each_seed, self.chip_of, strict=True))
 
     @property
     def each_seed(self) -> list[int]:

@@ -25,7 +25,6 @@ from pcsim.readout import Readout
 from pcsim.replicas import Replicas
 from pcsim.status import Report, Status
 from pcsim.store import Result
-from pcsim.substrate import Seeded
 from pcsim.task import Split, Task
 
 CHECKPOINT_SECONDS = 20.0
@@ -74,9 +73,12 @@ class Training:
         self.rule: Discrete | Backprop | ArrayBackprop
         if bp and self.chips:
             # A batch takes BP as long as the schedules, so that devices drift alike.
-            seconds = config.schedule.T * step
             self.rule = ArrayBackprop(
-                self.network, self.params, self.optimizer, self.chips, seconds=seconds
+                self.network,
+                self.params,
+                self.optimizer,
+                self.chips,
+                steps=config.schedule.T,
             )
         elif bp:
             self.rule = Backprop(self.network, self.params, self.optimizer)
@@ -158,8 +160,6 @@ class Training:
         learning, epoch = self.config.learning, self.progress.epoch
         if learning.anneal == "cosine":
             self.optimizer.alpha = self.alpha * (0.5 * (1 + cos(pi * epoch / learning.epochs)))
-        if self.chips and isinstance(self.chips.noise, Seeded):
-            self.chips.noise.reseed(epoch)
         start = time.monotonic()
         energy: Tensor | float = 0.0
         batches = 0

@@ -14,7 +14,7 @@ import energy_oracle as oracle
 
 from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
-from pcsim.continuous.solvers import solver
+from pcsim.continuous.solvers import fresh, solver
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.network import Network
 
@@ -71,7 +71,7 @@ def test_control_the_slope_notices_another_flow(exact):
 # -- noise -----------------------------------------------------------------------------------------
 
 
-def linear(name, dt, copies, sigma, draw=torch.randn_like, tau_x=0.5):
+def linear(name, dt, copies, sigma, draw=fresh, tau_x=0.5):
     """A linear network with frozen weights; every sample is one copy of the same noisy system."""
     network = Network.mlp([2, 3, 2], "identity", bias=False)
     params = oracle.random_parameters(network, 1, seed=2, gain=1.0)
@@ -108,7 +108,9 @@ def test_maruyama_path_by_path():
     rng = np.random.default_rng(0)
     kicks = rng.standard_normal((50, 4, 3))
     source = iter(kicks)
-    chips, _ = linear("maruyama", 0.1, 4, 0.3, lambda like: torch.as_tensor(next(source))[None])
+    chips, _ = linear(
+        "maruyama", 0.1, 4, 0.3, lambda state, like: torch.as_tensor(next(source))[None]
+    )
     flow = chips.flow
     w0, w1 = (flow.params.of[k]["w"][0].numpy() for k in (0, 1))
     y, u = flow.field.x[0][0].numpy(), flow.field.x[2][0].numpy()
@@ -129,7 +131,7 @@ def test_strong_convergence_on_one_noise_path(name):
         rows = fine.reshape(-1, every, 200, 3).sum(1) / np.sqrt(every)
         source = iter(rows)
         chips, _ = linear(
-            name, every / 640, 200, 0.5, lambda like: torch.as_tensor(next(source))[None]
+            name, every / 640, 200, 0.5, lambda state, like: torch.as_tensor(next(source))[None]
         )
         chips.advance(len(rows))
         return chips.flow.field.x[1][0].numpy()

@@ -34,16 +34,16 @@ class ArrayBackprop:
         optimizer: Optimizer,
         chips: Chips,
         *,
-        seconds: float,
+        steps: int,
     ) -> None:
-        """`seconds` of simulated time pass with each batch (for drift and retention)."""
+        """`steps` of simulated time pass with each batch: a device drifts as under any rule."""
         if optimizer.direct:
             raise ConfigError("ArrayBackprop.optimizer: needs a gradient buffer (in_place=False)")
         chips.substrate.require(COMMON_SITES, "schedule.rule bp")
         if any(len(node.parents) > 1 for node in network.nodes):
             raise UnsupportedError("schedule.rule bp: on hardware, needs a chain of layers")
         self.network, self.params, self.optimizer = network, params, optimizer
-        self.chips, self.seconds = chips, seconds
+        self.chips, self.steps = chips, steps
         self.field = Field(network, params, "supervised", chips=chips)
         self._encode = Encoder(chips, network, True)
         self._array = Array(chips, params.of, reads=False)
@@ -68,13 +68,14 @@ class ArrayBackprop:
         field.errors((0,))
         self._energy = field.energy_of(0)
         self._send_back()
+        self.chips.advance(self.steps - 1)  # like PC, it writes in the last step of a batch
         before = self.params.flat.clone() if self._array.writes else None
         into, alpha, beta = self.optimizer.target
         field.learn(field.predicted, into, alpha, beta)
         self.optimizer.commit(field.predicted)
         if before is not None:
             self._array.rewrite(self.params, before, field.predicted)
-        self.chips.advance(self.seconds)
+        self.chips.advance()
 
     def _send_back(self) -> None:
         field = self.field

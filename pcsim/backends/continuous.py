@@ -16,7 +16,7 @@ from pcsim.continuous.dendritic import DendriticFlow
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow, Tau
 from pcsim.continuous.sacramento import SacramentoFlow
-from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, solver
+from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, fresh, solver
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import require_sites
@@ -44,7 +44,7 @@ class Continuous:
         scale: float = 1.0,
         tau_x: Sequence[Tau] | None = None,
         tau_w: Tensor | None = None,
-        draw: Draw = torch.randn_like,
+        draw: Draw = fresh,
         fast: bool = True,
         cuda_graph: bool = False,
         chips: Chips | None = None,

@@ -247,7 +247,7 @@ class DendriticFlow:
         """Do θ ← θ + dt·dθ/dt."""
         self.arrays.learn(dt, self.weight_rates())
         if self.chips:
-            self.chips.advance(dt)
+            self.chips.advance()
 
     def follow(self) -> None:
         """No rate looks ahead."""

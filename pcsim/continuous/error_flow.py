@@ -285,7 +285,7 @@ class ErrorFlow:
                 self._learn_feedback(alpha * self.scale)
         self.follow()
         if self.chips:
-            self.chips.advance(dt)
+            self.chips.advance()
 
     def follow(self) -> None:
         """Let rates follow a look-ahead."""

@@ -85,7 +85,8 @@ class Settled:
         speeds = [(f.value.abs() / (1 + f.state.abs())).amax(2) for f in forces]
         largest = torch.stack(speeds).amax(0)
         flow.follow()
+        self.engine.steps += 1
         self._solver.move(forces)
         if self.engine.chips:
-            self.engine.chips.advance(self.engine.dt)
+            self.engine.chips.advance()
         return (largest <= self._rest) | ~torch.isfinite(largest)

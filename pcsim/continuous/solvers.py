@@ -24,8 +24,13 @@ from pcsim.continuous.flow import Flow, Force, Tau
 from pcsim.errors import UnsupportedError
 
 Name = Literal["euler", "exponential", "heun", "rk4", "maruyama", "stochastic_heun"]
-Draw = Callable[[Tensor], Tensor]
-"""Return standard normal numbers like a state."""
+Draw = Callable[[str, Tensor], Tensor]
+"""Return standard normal numbers for a state, from its name and its tensor."""
+
+
+def fresh(state: str, like: Tensor) -> Tensor:
+    """Return numbers of torch's own generator."""
+    return torch.randn_like(like)
 
 
 class Solver(Protocol):
@@ -57,14 +62,14 @@ def _kick(force: Force, size: float, draw: Draw) -> Tensor | None:
     """Return white noise over one step, of standard deviation `size`; none where clamped."""
     if not size or not force.noisy:
         return None
-    kick = draw(force.state) * size
+    kick = draw(force.name, force.state) * size
     return kick if force.free is None else kick.mul_(force.free)
 
 
 class Euler:
     """s ← s + (dt/τ) force, θ ← θ + dt dθ/dt, both from one state; optional noise on somas."""
 
-    def __init__(self, dt: float, sigma: float = 0.0, draw: Draw = torch.randn_like) -> None:
+    def __init__(self, dt: float, sigma: float = 0.0, draw: Draw = fresh) -> None:
         self.dt = dt
         self.sigma = sigma
         self.draw = draw
@@ -108,7 +113,7 @@ class RungeKutta:
         nodes: tuple[float, ...],
         weights: tuple[float, ...],
         sigma: float = 0.0,
-        draw: Draw = torch.randn_like,
+        draw: Draw = fresh,
     ) -> None:
         """`nodes[i]` is how far stage i+1 moves along the derivative of stage i."""
         self.dt, self.nodes, self.weights = dt, nodes, weights
@@ -161,7 +166,7 @@ SINGLE_STAGE = ("euler", "exponential", "maruyama")
 STOCHASTIC = ("maruyama", "stochastic_heun")
 
 
-def solver(name: Name, dt: float, sigma: float = 0.0, draw: Draw = torch.randn_like) -> Solver:
+def solver(name: Name, dt: float, sigma: float = 0.0, draw: Draw = fresh) -> Solver:
     """Build a solver; one that cannot take noise says so here."""
     if sigma and name not in STOCHASTIC:
         raise UnsupportedError(

@@ -2,13 +2,12 @@
 
 from pcsim.substrate.chips import Chips
 from pcsim.substrate.effect import Draw, Effect, Memory, Site, Substrate
-from pcsim.substrate.noise import Frozen, Noise, Seeded
+from pcsim.substrate.noise import Noise, Seeded
 
 __all__ = [
     "Chips",
     "Draw",
     "Effect",
-    "Frozen",
     "Memory",
     "Noise",
     "Seeded",

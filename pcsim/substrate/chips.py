@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pcsim.substrate.effect import WEIGHT_SITES, Draw, Effect, Site, Substrate
 from pcsim.substrate.expression import Expression, Value
-from pcsim.substrate.noise import Noise, Seeded
+from pcsim.substrate.noise import Noise
 from pcsim.substrate.transform import Clock, Transform
 
 
@@ -84,24 +84,27 @@ class Chips:
         """
         other = copy(self)
         other._made = []
-        other.clock = copy(self.clock)
-        other.noise = Seeded(self.seed, self.device, getattr(self.noise, "cells", 1))
+        other.clock = Clock(self.clock.dt, self.clock.step)
+        other.noise = self.noise.apart("read-out")
         return other
 
     def catch_up(self, chips: Chips) -> None:
         """Take over the time of the chips that run, and what their arrays remember."""
-        self.clock.t = chips.clock.t
+        self.clock.step = chips.clock.step
         memory = chips.state()
         for transform in self._transforms():
             transform.forget()
+            transform.applied = chips.clock.step - 1
             if transform.of_weights:
                 transform.restore(memory)
 
     def show_from(self, sample: int) -> None:
         """Begin a new part of a list of samples: signals of other samples are forgotten."""
+        self.clock.first_sample = sample
         for transform in self._transforms():
             if not transform.of_weights:
                 transform.forget()
+                transform.applied = self.clock.step - 1
 
     def _transforms(self) -> list[Transform]:
         return [made for made in self._made if isinstance(made, Transform)]
@@ -119,11 +122,11 @@ class Chips:
     def state(self) -> dict[str, Tensor]:
         """Return time and memory, for a checkpoint."""
         memory = {name: value for made in self._made for name, value in made.memory().items()}
-        return memory | {"time": torch.tensor(self.clock.t, dtype=torch.float64)}
+        return memory | {"step": torch.tensor(self.clock.step)}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint."""
-        self.clock.t = float(state["time"])
+        self.clock.step = int(state["step"])
         for made in self._made:
             made.restore(state)
 
@@ -176,9 +179,9 @@ class Chips:
     def _tensor(self, values: np.ndarray) -> Tensor:
         return torch.as_tensor(values, dtype=self.dtype, device=self.device)
 
-    def advance(self, dt: float | None = None) -> None:
+    def advance(self, steps: int = 1) -> None:
         """Let time pass; a backend calls it after every step."""
-        self.clock.t += self.clock.dt if dt is None else dt
+        self.clock.step += steps
 
 
 def _size(draw: Draw, shape: tuple[int, ...], *, weights: bool) -> tuple[int, ...]:

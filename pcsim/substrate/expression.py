@@ -47,8 +47,9 @@ def _clip(value: Value, low: Value, high: Value) -> Value:
     return min(max(value, low), high)
 
 
-def _root(value: Tensor) -> Tensor:
-    # On CPUs torch takes six times as long at exact zeros, which is where no pulse came.
+def root(value: Tensor) -> Tensor:
+    """Return the square root, exactly rounded."""
+    # On CPUs torch's is not, and takes six times as long at exact zeros, where no pulse came.
     if value.device.type != "cpu":
         return torch.sqrt(value)
     with np.errstate(invalid="ignore"):
@@ -64,7 +65,7 @@ def _indicator(condition: bool | Tensor) -> Value:
 FUNCTIONS: dict[str, Any] = {
     "exp": _either(torch.exp, math.exp),
     "log": _either(torch.log, math.log),
-    "sqrt": _either(_root, math.sqrt),
+    "sqrt": _either(root, math.sqrt),
     "tanh": _either(torch.tanh, math.tanh),
     "floor": _either(torch.floor, lambda v: float(math.floor(v))),
     "ceil": _either(torch.ceil, lambda v: float(math.ceil(v))),

@@ -1,62 +1,61 @@
-"""Temporal noise: seeded, or frozen so that every backend can be given the same numbers."""
+"""Temporal noise: every number is a function of (seed, source, chip, time step, element) alone.
+
+Neither the size of the population, nor other sources, nor the engine, nor an interruption changes
+what a chip draws. Two requests for one source at one time step are answered alike.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Literal, Protocol
+from collections.abc import Hashable, Sequence
+from hashlib import blake2b
+from typing import Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
-Law = Literal["normal", "uniform"]
+from pcsim.substrate.counter import Keys, Law, fill
 
 
 class Noise(Protocol):
-    """Standard normal or uniform [0, 1) numbers for a named variable at the present step."""
+    """Standard normal or uniform (0, 1) numbers for a named source at a time step."""
 
-    def draw(self, key: str, law: Law, like: Tensor) -> Tensor:
-        """Return fresh numbers in the shape of `like`."""
+    def draw(self, source: str, law: Law, like: Tensor, step: int, first: int = 0) -> Tensor:
+        """Return numbers in the shape of `like`; `first`: elements of each chip before them."""
+
+    def apart(self, purpose: str) -> Noise:
+        """Return the noise of a look from outside, independent of that of the run."""
 
 
 class Seeded:
-    """torch's generator on the device of the run, set from (seed, epoch) by `reseed`.
+    """Counter-based noise; `chips[k]` says whose numbers row k gets, rows of one chip the same."""
 
-    A population may consist of several `cells` of equal size (the values of a grid, slowest along
-    the replica axis): all cells are given the same numbers, those that a cell alone would draw.
-    """
+    def __init__(
+        self, seed: int, chips: Sequence[Hashable] | None = None, purpose: str = ""
+    ) -> None:
+        """Without `chips`, row k is chip k."""
+        self.seed, self.purpose = seed, purpose
+        self.chips = None if chips is None else list(chips)
+        self._keys: dict[str, Keys] = {}
 
-    def __init__(self, seed: int, device: torch.device | str = "cpu", cells: int = 1) -> None:
-        self.seed, self.cells = seed, cells
-        self.generator = torch.Generator(device)
-        self.reseed(0)
+    def draw(self, source: str, law: Law, like: Tensor, step: int, first: int = 0) -> Tensor:
+        """Return numbers in the shape of `like`; `first`: elements of each chip before them."""
+        return fill(like.shape, self._keys_of(source, len(like)), step, law, like, first)
 
-    def reseed(self, epoch: int) -> None:
-        """Begin the stream that belongs to an epoch, so that an interrupted run can go on."""
-        key = np.random.SeedSequence(self.seed, spawn_key=(epoch,))
-        self.generator.manual_seed(int(key.generate_state(1, np.uint64)[0] >> 1))
+    def apart(self, purpose: str) -> Seeded:
+        """Return the noise of a look from outside, independent of that of the run."""
+        return Seeded(self.seed, self.chips, purpose)
 
-    def draw(self, key: str, law: Law, like: Tensor) -> Tensor:
-        """Return fresh numbers in the shape of `like`."""
-        make = torch.randn if law == "normal" else torch.rand
-        shape = (like.shape[0] // self.cells, *like.shape[1:])
-        drawn = make(shape, generator=self.generator, dtype=like.dtype, device=like.device)
-        return drawn if self.cells == 1 else drawn.repeat(self.cells, *[1] * (like.ndim - 1))
+    def _keys_of(self, source: str, rows: int) -> Keys:
+        """Return one key per row: a hash of the seed, the purpose, the source and the chip."""
+        keys = self._keys.get(source)
+        if keys is None or len(keys) != rows:
+            chips = range(rows) if self.chips is None else self.chips
+            if len(chips) != rows:
+                raise ValueError(f"noise of {source}: {rows} rows, but {len(chips)} chips")
+            keys = np.array([self._key(source, chip) for chip in chips], dtype=np.uint64)
+            self._keys[source] = keys
+        return keys
 
-
-class Frozen:
-    """Numbers that depend on (seed, variable, step) alone: for exact comparison of backends."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.drawn: dict[str, list[Tensor]] = defaultdict(list)
-
-    def draw(self, key: str, law: Law, like: Tensor) -> Tensor:
-        """Return fresh numbers, and keep them."""
-        name = int.from_bytes(key.encode(), "little")
-        entropy = np.random.SeedSequence(self.seed, spawn_key=(name, len(self.drawn[key])))
-        rng = np.random.default_rng(entropy)
-        shape = tuple(like.shape)
-        values = rng.standard_normal(shape) if law == "normal" else rng.random(shape)
-        self.drawn[key].append(torch.as_tensor(values, dtype=like.dtype, device=like.device))
-        return self.drawn[key][-1]
+    def _key(self, source: str, chip: Hashable) -> int:
+        text = f"{self.seed}|{self.purpose}|{source}|{chip}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from pcsim.substrate.counter import Law
 from pcsim.substrate.effect import AGGREGATES, WEIGHT_SITES, Effect
 from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise
@@ -17,28 +18,58 @@ Bound = Callable[[Mapping[str, Value]], Value]
 
 @dataclass
 class Clock:
-    """Simulated time, shared by all transforms of a population."""
+    """Simulated time, shared by all transforms of a population: whole steps of dt."""
 
     dt: float
-    t: float = 0.0
+    step: int = 0
+    first_sample: int = 0
+    """Samples before those that are shown, where a long list is shown in parts."""
+
+    @property
+    def t(self) -> float:
+        """Seconds."""
+        return self.step * self.dt
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The expressions of one effect with constants, draws and a time step put in."""
+
+    becomes: Bound
+    updates: Mapping[str, Bound]
 
 
 @dataclass(eq=False)
 class _Part:
-    """One effect with its constants and draws put in."""
+    """One effect at its place."""
 
     effect: Effect
-    becomes: Bound
-    updates: dict[str, Bound]
-    starts: dict[str, Bound]
-    noise_names: dict[str, str]
+    fixed: Mapping[str, Value]
+    dt: float
+    sources: Mapping[str, str]
+    """Names of its noise as the source of random numbers knows them."""
     memory: dict[str, Tensor] = field(default_factory=dict)
+    _texts: dict[int, _Texts] = field(default_factory=dict)
+
+    def after(self, steps: int) -> _Texts:
+        """Return the expressions for a time of so many steps since the last application."""
+        steps = steps if self.effect.uses("dt") else 1
+        if steps not in self._texts:
+            known = dict(self.fixed) | {"dt": steps * self.dt}
+            updates = {n: _bound(m.update, known) for n, m in self.effect.memory.items()}
+            self._texts[steps] = _Texts(_bound(self.effect.becomes, known), updates)
+        return self._texts[steps]
+
+
+def _bound(text: str, known: Mapping[str, Value]) -> Bound:
+    return Expression(text).bind(known)
 
 
 class Transform:
     """s ← effectₙ(… effect₁(s)), with the noise and memory of each.
 
-    Noise is drawn and memory updated once per call; a backend calls once per time step.
+    Noise belongs to the time step: a second call in one step sees the same numbers. Memory moves
+    with time, not with calls: once per step at the most, with `dt` the time since it last moved.
     """
 
     def __init__(
@@ -53,44 +84,54 @@ class Transform:
         self.key, self.noise, self.clock = key, noise, clock
         self.of_weights = any(effect.site in WEIGHT_SITES for effect in effects)
         """Whether the signal is an array of weights; else its second axis is the sample."""
-        self.parts: list[_Part] = []
-        for effect, values in zip(effects, fixed, strict=True):
-            known = dict(values) | {"dt": clock.dt}
-            self.parts.append(
-                _Part(
-                    effect,
-                    Expression(effect.becomes).bind(known),
-                    {n: Expression(m.update).bind(known) for n, m in effect.memory.items()},
-                    {n: Expression(m.start).bind(known) for n, m in effect.memory.items()},
-                    {n: f"{effect.name}.{n}.{key}" for n in effect.noise},
-                )
-            )
+        self.parts = [
+            _Part(effect, values, clock.dt, {n: f"{effect.name}.{n}.{key}" for n in effect.noise})
+            for effect, values in zip(effects, fixed, strict=True)
+        ]
         self.aggregates = tuple(n for n in AGGREGATES if any(e.uses(n) for e in effects))
         """Names of the row sums that must be given as symbols."""
+        self.applied = clock.step - 1
+        """The time step of the last application; before the first, time passes as in any other."""
+        self._passed = 1
 
     def __call__(self, s: Tensor, **symbols: Value) -> Tensor:
         """Return the signal behind all effects."""
+        again = self.clock.step == self.applied
+        if not again:
+            self._passed, self.applied = self.clock.step - self.applied, self.clock.step
         for part in self.parts:
-            scope: dict[str, Value] = {"t": self.clock.t, **symbols}
-            for name, key in part.noise_names.items():
-                scope[name] = self.noise.draw(key, part.effect.noise[name], s)
-            if part.updates:
-                scope["s"] = s
-                self._remember(part, scope)
-            value = part.becomes(scope | {"s": s})
-            s = value if isinstance(value, Tensor) else torch.full_like(s, value)
+            texts = part.after(self._passed)
+            scope: dict[str, Value] = {"t": self.clock.t, **symbols, "s": s}
+            for name, source in part.sources.items():
+                scope[name] = self._draw(source, part.effect.noise[name], s)
+            if texts.updates:
+                fresh = self._begin(part, s)
+                if fresh or not again:
+                    self._remember(part, texts, scope)
+                scope |= part.memory
+            value = texts.becomes(scope)
+            if not isinstance(value, Tensor):
+                value = torch.full_like(s, value)
+            # What is handed out may be changed in place; memory must not.
+            s = value.clone() if any(value is held for held in part.memory.values()) else value
         return s
 
-    def _remember(self, part: _Part, scope: dict[str, Value]) -> None:
+    def _draw(self, source: str, law: Law, like: Tensor) -> Tensor:
+        before = 0 if self.of_weights else self.clock.first_sample * like[0, 0].numel()
+        return self.noise.draw(source, law, like, self.clock.step, before)
+
+    def _remember(self, part: _Part, texts: _Texts, scope: Mapping[str, Value]) -> None:
         """Update all memory of an effect from the memory before."""
         s = scope["s"]
         assert isinstance(s, Tensor)
-        self._begin(part, s)
-        before = scope | part.memory
-        for name, update in part.updates.items():
+        before = {**scope, **part.memory}
+        for name, update in texts.updates.items():
             value = update(before)
-            part.memory[name] = value if isinstance(value, Tensor) else torch.full_like(s, value)
-        scope |= part.memory
+            if not isinstance(value, Tensor):
+                value = torch.full_like(s, value)
+            # A signal is somebody's live tensor: what is remembered of it is a copy.
+            live = any(value is given for given in scope.values())
+            part.memory[name] = value.clone() if live else value
 
     def begin(self, like: Tensor) -> None:
         """Give every effect its first memory, for a signal of this shape."""
@@ -102,33 +143,38 @@ class Transform:
         for part in self.parts:
             part.memory = {}
 
-    def _begin(self, part: _Part, s: Tensor) -> None:
-        for name, start in part.starts.items():
+    def _begin(self, part: _Part, s: Tensor) -> bool:
+        """Give an effect its first memory where it has none of this shape; say if it was given."""
+        begun = False
+        for name in part.effect.memory:
             held = part.memory.get(name)
             if held is None or held.shape != s.shape:
-                part.memory[name] = self._start(part, name, start, s)
+                part.memory[name], begun = self._start(part, name, s), True
+        return begun
 
-    def _start(self, part: _Part, name: str, start: Bound, s: Tensor) -> Tensor:
-        scope: dict[str, Value] = {}
-        for symbol, law in (("start_xi", "normal"), ("start_u", "uniform")):
-            if symbol in Expression(part.effect.memory[name].start).names:
-                key = f"{part.effect.name}.{name}.{symbol}.{self.key}"
-                scope[symbol] = self.noise.draw(key, law, s)  # type: ignore[arg-type]
-        value = start(scope)
-        return torch.zeros_like(s) + value
+    def _start(self, part: _Part, name: str, s: Tensor) -> Tensor:
+        text, scope = part.effect.memory[name].start, dict[str, Value]()
+        laws: dict[str, Law] = {"start_xi": "normal", "start_u": "uniform"}
+        for symbol, law in laws.items():
+            if symbol in Expression(text).names:
+                scope[symbol] = self._draw(f"{part.effect.name}.{name}.{symbol}.{self.key}", law, s)
+        return torch.zeros_like(s) + _bound(text, {**part.fixed, "dt": self.clock.dt})(scope)
 
     def memory(self) -> dict[str, Tensor]:
         """Return all memory by name, for checkpoints and records."""
-        return {
+        named = {
             f"{part.effect.name}.{name}.{self.key}": value
             for part in self.parts
             for name, value in part.memory.items()
         }
+        return named | {f"applied.{self.key}": torch.tensor(self.applied)}
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint."""
+        if (applied := memory.get(f"applied.{self.key}")) is not None:
+            self.applied = int(applied)
         for part in self.parts:
-            for name in part.updates:
+            for name in part.effect.memory:
                 key = f"{part.effect.name}.{name}.{self.key}"
                 if key in memory:
                     part.memory[name] = memory[key].clone()

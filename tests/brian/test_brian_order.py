@@ -12,7 +12,7 @@ from pcsim.circuit import Circuit, Conductances
 from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
-from pcsim.substrate import Chips, Effect, Frozen, Memory, Substrate
+from pcsim.substrate import Chips, Effect, Memory, Seeded, Substrate
 
 LIMIT = 1e-12
 GENERAL = Conductances(g_lk=0.1, g_B=1.0, g_A=0.8, g_D=0.9, g_som=0.3)
@@ -55,7 +55,7 @@ def hardware(name):
         for site in SITES
     )
     chips = Substrate(effects=effects)
-    return Chips(chips, (0,), seed=0, dt=tr.DT, noise=Frozen(1), dtype=torch.float64)
+    return Chips(chips, (0,), seed=0, dt=tr.DT, noise=Seeded(1), dtype=torch.float64)
 
 
 def network(name):

@@ -15,7 +15,7 @@ from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters, generator
 from pcsim.maps import Dense, Prior
 from pcsim.network import Network
-from pcsim.substrate import Chips, Frozen, Substrate
+from pcsim.substrate import Chips, Seeded, Substrate
 
 DT = 0.1
 FIELDS = (
@@ -109,7 +109,8 @@ class Case:
         """Return the chips, new ones for every backend: noise and memory are their own."""
         if self.hardware is None:
             return None
-        ids, noise = self.seeds[: self.chips], Frozen(4)
+        ids = self.seeds[: self.chips]
+        noise = Seeded(4, ids)
         return Chips(self.hardware, ids, seed=2, dt=DT, noise=noise, dtype=torch.float64)
 
     def clamps(self, shown: Presentation) -> list[torch.Tensor | None]:

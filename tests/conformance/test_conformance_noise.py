@@ -100,7 +100,7 @@ def by_torch(kind):
     network, params, circuit, data = prepared(kind)
     source = torch.Generator().manual_seed(5)
 
-    def draw(like):
+    def draw(state, like):
         return torch.randn(like.shape, generator=source, dtype=like.dtype)
 
     chips = Continuous(

@@ -6,7 +6,7 @@ import torch
 from pydantic import ValidationError
 
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.substrate import Chips, Draw, Effect, Frozen, Memory, Seeded, Substrate
+from pcsim.substrate import Chips, Draw, Effect, Memory, Seeded, Substrate
 from pcsim.substrate.effect import stacked
 
 
@@ -80,8 +80,12 @@ def test_memory_is_updated_from_what_was_before():
         becomes="a + 10*b",
         memory={"a": Memory(update="s"), "b": Memory(update="a")},
     )
-    transform = chips([effect]).transform("rate", 0, (1,))
-    seen = [float(transform(torch.full((1, 1, 1), float(v)))) for v in (1, 2, 3)]
+    population = chips([effect])
+    transform = population.transform("rate", 0, (1,))
+    seen = []
+    for value in (1, 2, 3):
+        seen.append(float(transform(torch.full((1, 1, 1), float(value)))))
+        population.advance()
     assert seen == [1, 12, 23]
 
 
@@ -98,17 +102,26 @@ def test_memory_starts_anew_when_the_batch_changes_and_survives_a_checkpoint():
     assert float(run(torch.zeros(1, 4, 2))[0, 0, 0]) == 1
 
 
-def test_frozen_noise_depends_on_name_and_step_alone():
-    effect = Effect(name="n", site="rate", becomes="s + xi", noise={"xi": "normal"})
-    other = effect.model_copy(update={"name": "o"})
-    zero = torch.zeros(1, 2, 2, dtype=torch.float64)
-    one = chips([effect], noise=Frozen(5)).transform("rate", 0, (2,))
-    both = chips([other], noise=Frozen(5)).transform("rate", 0, (2,))
-    again = chips([effect], noise=Frozen(5)).transform("rate", 0, (2,))
-    first, second = one(zero), one(zero)
-    assert torch.equal(first, again(zero))
-    assert not torch.equal(first, second)
-    assert not torch.equal(first, both(zero))
+NOISY = Effect(name="n", site="rate", becomes="s + xi", noise={"xi": "normal"})
+ZERO = torch.zeros(1, 2, 2, dtype=torch.float64)
+
+
+def test_noise_depends_on_name_and_step_alone():
+    other = NOISY.model_copy(update={"name": "o"})
+    population = chips([NOISY], noise=Seeded(5))
+    seen = population.transform("rate", 0, (2,))
+    first = seen(ZERO)
+    assert torch.equal(first, seen(ZERO)), "in one time step there is one number"
+    population.advance()
+    assert not torch.equal(first, seen(ZERO))
+    assert torch.equal(first, chips([NOISY], noise=Seeded(5)).transform("rate", 0, (2,))(ZERO))
+    for effect, seed in ((other, 5), (NOISY, 6)):
+        assert not torch.equal(
+            first, chips([effect], noise=Seeded(seed)).transform("rate", 0, (2,))(ZERO)
+        )
+    alone = chips([NOISY], noise=Seeded(5)).transform("rate", 0, (2,))(ZERO)
+    both = chips([NOISY, OTHER], noise=Seeded(5)).transform("rate", 0, (2,))(ZERO)
+    assert torch.equal(alone, both), "another source changes nothing"
 
 
 def test_chips_that_differ_in_numbers_are_stacked():

@@ -150,7 +150,7 @@ def test_backprop_on_ideal_chips_is_backprop(output, convention):
         optimizer = Optimizer(OptimizerSpec("adam"), params, 0.01, in_place=False)
         if on_array:
             chips = population(())
-            rule = ArrayBackprop(network, params, optimizer, chips, seconds=1.0)
+            rule = ArrayBackprop(network, params, optimizer, chips, steps=1)
         else:
             rule = Backprop(network, params, optimizer)
         for _ in range(5):

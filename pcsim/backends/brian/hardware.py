@@ -111,9 +111,11 @@ class OnChip:
 
     def refresh(self) -> None:
         """Draw the noise of one step."""
+        step = self.chips.clock.step
         for each in self._acting:
             for noise in each.block.noise if each.in_use else ():
-                each.write(noise.variable, self.chips.noise.draw(noise.key, noise.law, each.like))
+                drawn = self.chips.noise.draw(noise.key, noise.law, each.like, step)
+                each.write(noise.variable, drawn)
 
     def operation(self, clock: Any, name: str) -> NetworkOperation:
         """Return what draws the noise of every step from `Chips.noise`."""
@@ -123,18 +125,18 @@ class OnChip:
     def __call__(
         self, key: str, signal: Tensor, row: tuple[Tensor, Tensor] | None = None
     ) -> Tensor:
-        """Return a signal as the place called `key` shows it once more, outside of a step.
+        """Return a signal as the place called `key` shows it in the step to come.
 
+        Memory moves in that step, from the same noise: here it is looked at only.
         `row`: the signal that enters an array and its weights, for the sums over a row.
         """
         each = self._at.get(key)
         if each is None:
             return signal
         each.twin.restore(each.memory())
+        each.twin.applied = self.chips.clock.step - 1
         sums = row_sums(each.twin.aggregates, *row) if row else {}
-        seen = each.twin(signal, **sums)
-        each.remember(each.twin.memory())
-        return seen
+        return each.twin(signal, **sums)
 
     def memory(self) -> dict[str, Tensor]:
         """Return all memory by name, for a checkpoint."""

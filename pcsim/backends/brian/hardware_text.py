@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from pcsim.substrate import Chips, Effect, Site
+from pcsim.substrate.counter import Law
 from pcsim.substrate.expression import Expression, Value
-from pcsim.substrate.noise import Law
 
 CLOCK = {"dt": "(dt/second)", "t": "(t/second + t_before)"}
 """The simulated time of an effect is a number of seconds."""
@@ -104,10 +104,16 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
     effects, signal = chips.substrate.at(place.site), "s"
     prefixes = identifiers(chips.substrate.effects)
     code.append(f"s = {place.signal}")
+    waits = f"since_{place.key}" if place.gate and any(e.uses("dt") for e in effects) else ""
+    if waits:  # the time since the last application grows while the place is not in use
+        code.append(f"{waits} = {waits} + {CLOCK['dt']}")
+        lines.append(f"{waits} : 1")
+        memory[f"since.{place.key}"] = waits
     for number, effect in enumerate(effects, start=1):
         fixed = chips.fixed(effect, place.layer, shape, place.array)
         fixed = {name: value for name, value in fixed.items() if effect.uses(name)}
-        names = _names(effect, prefixes[effect.name], place, fixed)
+        own = _names(effect, prefixes[effect.name], place, fixed)
+        names = own | ({"dt": waits} if waits else {})
         for name, value in fixed.items():
             if isinstance(value, Tensor):
                 drawn[names[name]] = value
@@ -122,6 +128,8 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
         behind = place.result if number == len(effects) else f"s{number}"
         code += _statements(effect, names | {"s": signal}, behind, place.gate)
         signal = behind
+    if waits:
+        code.append(f"{waits} = (1 - {place.gate})*{waits}")
     return Block(
         place, shape, "\n".join(code), tuple(lines), constants, drawn, tuple(noise), memory
     )

@@ -1,0 +1,192 @@
+/* Random numbers as a function of (key, step, element): Philox 4x32-10 (Salmon et al., SC 2011).
+ *
+ *   block(key, step, b)   four 32-bit words from the counter (b, step) under a 64-bit key
+ *   element e             word e mod 4 of block e div 4
+ *   uniform               (word + 1/2) / 2^32, for float from the upper 24 bits, inside (0, 1)
+ *   normal                Box-Muller from the words 0, 1 (elements 0, 1) and 2, 3 (elements 2, 3)
+ *
+ * Logarithm, sine and cosine are polynomials of our own, in operations that IEEE 754 rounds exactly:
+ * every processor, vector width and engine gives the same bits.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CHUNK 64
+
+static void words(uint64_t key, uint64_t step, uint64_t first, uint32_t out[4][CHUNK])
+{
+    const uint32_t low = (uint32_t)step, high = (uint32_t)(step >> 32);
+    for (int i = 0; i < CHUNK; i++) {
+        const uint64_t block = first + (uint64_t)i;
+        uint32_t a = (uint32_t)block, b = (uint32_t)(block >> 32), c = low, d = high;
+        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+        for (int round = 0; round < 10; round++) {
+            const uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c;
+            const uint32_t na = (uint32_t)(q >> 32) ^ b ^ k0, nc = (uint32_t)(p >> 32) ^ d ^ k1;
+            b = (uint32_t)q;
+            d = (uint32_t)p;
+            a = na;
+            c = nc;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        out[0][i] = a;
+        out[1][i] = b;
+        out[2][i] = c;
+        out[3][i] = d;
+    }
+}
+
+static inline double ln_double(uint32_t word) /* ln((word + 1/2)/2^32) */
+{
+    const double v = (double)word + 0.5;
+    int64_t bits;
+    memcpy(&bits, &v, 8);
+    const int64_t k = (bits - 0x3FE6A09E667F3BCD) >> 52; /* v = m 2^k, m in [sqrt(1/2), sqrt(2)) */
+    bits -= k * 0x10000000000000;
+    double m;
+    memcpy(&m, &bits, 8);
+    const double s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 1.0 / 21.0;
+    p = p * z + 1.0 / 19.0;
+    p = p * z + 1.0 / 17.0;
+    p = p * z + 1.0 / 15.0;
+    p = p * z + 1.0 / 13.0;
+    p = p * z + 1.0 / 11.0;
+    p = p * z + 1.0 / 9.0;
+    p = p * z + 1.0 / 7.0;
+    p = p * z + 1.0 / 5.0;
+    p = p * z + 1.0 / 3.0;
+    p = p * z + 1.0;
+    return (double)(k - 32) * 0.6931471805599453 + 2.0 * s * p;
+}
+
+static inline float ln_float(uint32_t word)
+{
+    const float v = (float)word + 0.5f;
+    int32_t bits;
+    memcpy(&bits, &v, 4);
+    const int32_t k = (bits - 0x3F3504F3) >> 23;
+    bits -= k * 0x800000;
+    float m;
+    memcpy(&m, &bits, 4);
+    const float s = (m - 1.0f) / (m + 1.0f), z = s * s;
+    float p = 1.0f / 9.0f;
+    p = p * z + 1.0f / 7.0f;
+    p = p * z + 1.0f / 5.0f;
+    p = p * z + 1.0f / 3.0f;
+    p = p * z + 1.0f;
+    return (float)(k - 32) * 0.6931472f + 2.0f * s * p;
+}
+
+/* cos and sin of a turn word/2^32: the nearest quarter turn is exact, the rest is within pi/4 */
+static inline void turn_double(uint32_t word, double *c, double *s)
+{
+    const uint32_t quarter = (word + 0x20000000u) >> 30;
+    const double f = (double)(int32_t)(word - (quarter << 30)) * 1.4629180792671596e-09;
+    const double z = f * f;
+    double sine = -1.0 / 1307674368000.0;
+    sine = sine * z + 1.0 / 6227020800.0;
+    sine = sine * z - 1.0 / 39916800.0;
+    sine = sine * z + 1.0 / 362880.0;
+    sine = sine * z - 1.0 / 5040.0;
+    sine = sine * z + 1.0 / 120.0;
+    sine = sine * z - 1.0 / 6.0;
+    sine = (sine * z + 1.0) * f;
+    double cosine = 1.0 / 20922789888000.0;
+    cosine = cosine * z - 1.0 / 87178291200.0;
+    cosine = cosine * z + 1.0 / 479001600.0;
+    cosine = cosine * z - 1.0 / 3628800.0;
+    cosine = cosine * z + 1.0 / 40320.0;
+    cosine = cosine * z - 1.0 / 720.0;
+    cosine = cosine * z + 1.0 / 24.0;
+    cosine = cosine * z - 1.0 / 2.0;
+    cosine = cosine * z + 1.0;
+    const double even = (quarter & 1u) ? sine : cosine, odd = (quarter & 1u) ? cosine : sine;
+    *c = ((quarter + 1u) & 2u) ? -even : even;
+    *s = (quarter & 2u) ? -odd : odd;
+}
+
+static inline void turn_float(uint32_t word, float *c, float *s)
+{
+    const uint32_t quarter = (word + 0x20000000u) >> 30;
+    const float f = (float)(int32_t)(word - (quarter << 30)) * 1.46291808e-09f;
+    const float z = f * f;
+    float sine = 1.0f / 362880.0f;
+    sine = sine * z - 1.0f / 5040.0f;
+    sine = sine * z + 1.0f / 120.0f;
+    sine = sine * z - 1.0f / 6.0f;
+    sine = (sine * z + 1.0f) * f;
+    float cosine = -1.0f / 3628800.0f;
+    cosine = cosine * z + 1.0f / 40320.0f;
+    cosine = cosine * z - 1.0f / 720.0f;
+    cosine = cosine * z + 1.0f / 24.0f;
+    cosine = cosine * z - 1.0f / 2.0f;
+    cosine = cosine * z + 1.0f;
+    const float even = (quarter & 1u) ? sine : cosine, odd = (quarter & 1u) ? cosine : sine;
+    *c = ((quarter + 1u) & 2u) ? -even : even;
+    *s = (quarter & 2u) ? -odd : odd;
+}
+
+#define FILL(REAL, LN, TURN, ROOT, UNIFORM)                                                        \
+    static void normals_##REAL(uint32_t in[4][CHUNK], REAL *out)                                   \
+    {                                                                                              \
+        for (int i = 0; i < CHUNK; i++) {                                                          \
+            REAL c, s, r;                                                                          \
+            r = ROOT((REAL)-2 * LN(in[0][i]));                                                     \
+            TURN(in[1][i], &c, &s);                                                                \
+            out[4 * i] = r * c;                                                                    \
+            out[4 * i + 1] = r * s;                                                                \
+            r = ROOT((REAL)-2 * LN(in[2][i]));                                                     \
+            TURN(in[3][i], &c, &s);                                                                \
+            out[4 * i + 2] = r * c;                                                                \
+            out[4 * i + 3] = r * s;                                                                \
+        }                                                                                          \
+    }                                                                                              \
+    static void uniforms_##REAL(uint32_t in[4][CHUNK], REAL *out)                                  \
+    {                                                                                              \
+        for (int i = 0; i < CHUNK; i++)                                                            \
+            for (int lane = 0; lane < 4; lane++)                                                   \
+                out[4 * i + lane] = UNIFORM(in[lane][i]);                                          \
+    }                                                                                              \
+    /* out: chips rows of `count` numbers, for the elements first, first + 1, ... of each key */   \
+    void fill_##REAL(REAL *out, const uint64_t *keys, int64_t chips, int64_t count, uint64_t step, \
+                     uint64_t first, int normal)                                                   \
+    {                                                                                              \
+        uint32_t raw[4][CHUNK];                                                                    \
+        REAL made[4 * CHUNK];                                                                      \
+        for (int64_t chip = 0; chip < chips; chip++) {                                             \
+            REAL *row = out + chip * count;                                                        \
+            uint64_t block = first / 4;                                                            \
+            int64_t skip = (int64_t)(first % 4), done = 0;                                         \
+            while (done < count) {                                                                 \
+                int64_t take = 4 * CHUNK - skip;                                                   \
+                if (take > count - done)                                                           \
+                    take = count - done;                                                           \
+                words(keys[chip], step, block, raw);                                               \
+                if (normal)                                                                        \
+                    normals_##REAL(raw, made);                                                     \
+                else                                                                               \
+                    uniforms_##REAL(raw, made);                                                    \
+                memcpy(row + done, made + skip, (size_t)take * sizeof(REAL));                      \
+                done += take;                                                                      \
+                block += CHUNK;                                                                    \
+                skip = 0;                                                                          \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define UNIFORM_DOUBLE(word) (((double)(word) + 0.5) * 0x1p-32)
+#define UNIFORM_FLOAT(word) (((float)((word) >> 8) + 0.5f) * 0x1p-24f)
+
+FILL(double, ln_double, turn_double, sqrt, UNIFORM_DOUBLE)
+FILL(float, ln_float, turn_float, sqrtf, UNIFORM_FLOAT)
+
+void philox_words(uint64_t key, uint64_t step, uint64_t block, uint32_t out[4])
+{
+    uint32_t raw[4][CHUNK];
+    words(key, step, block, raw);
+    for (int lane = 0; lane < 4; lane++)
+        out[lane] = raw[lane][0];
+}
