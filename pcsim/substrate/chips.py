@@ -90,7 +90,7 @@ class Chips:
 
     def catch_up(self, chips: Chips) -> None:
         """Take over the time of the chips that run, and what their arrays remember."""
-        self.clock.step = chips.clock.step
+        self.clock.step = self.clock.began = chips.clock.step
         memory = chips.state()
         for transform in self._transforms():
             transform.forget()

@@ -24,6 +24,8 @@ class Clock:
     step: int = 0
     first_sample: int = 0
     """Samples before those that are shown, where a long list is shown in parts."""
+    began: int = 0
+    """The time step to which first memory belongs, whenever a place is first used."""
 
     @property
     def t(self) -> float:
@@ -103,7 +105,7 @@ class Transform:
             texts = part.after(self._passed)
             scope: dict[str, Value] = {"t": self.clock.t, **symbols, "s": s}
             for name, source in part.sources.items():
-                scope[name] = self._draw(source, part.effect.noise[name], s)
+                scope[name] = self._draw(source, part.effect.noise[name], s, self.clock.step)
             if texts.updates:
                 fresh = self._begin(part, s)
                 if fresh or not again:
@@ -116,9 +118,9 @@ class Transform:
             s = value.clone() if any(value is held for held in part.memory.values()) else value
         return s
 
-    def _draw(self, source: str, law: Law, like: Tensor) -> Tensor:
+    def _draw(self, source: str, law: Law, like: Tensor, step: int) -> Tensor:
         before = 0 if self.of_weights else self.clock.first_sample * like[0, 0].numel()
-        return self.noise.draw(source, law, like, self.clock.step, before)
+        return self.noise.draw(source, law, like, step, before)
 
     def _remember(self, part: _Part, texts: _Texts, scope: Mapping[str, Value]) -> None:
         """Update all memory of an effect from the memory before."""
@@ -157,7 +159,8 @@ class Transform:
         laws: dict[str, Law] = {"start_xi": "normal", "start_u": "uniform"}
         for symbol, law in laws.items():
             if symbol in Expression(text).names:
-                scope[symbol] = self._draw(f"{part.effect.name}.{name}.{symbol}.{self.key}", law, s)
+                source = f"{part.effect.name}.{name}.{symbol}.{self.key}"
+                scope[symbol] = self._draw(source, law, s, self.clock.began)
         return torch.zeros_like(s) + _bound(text, {**part.fixed, "dt": self.clock.dt})(scope)
 
     def memory(self) -> dict[str, Tensor]:
