@@ -36,7 +36,7 @@ class CircuitReadout:
         noise: Noise,
         now: Callable[[], int],
     ) -> None:
-        """`noise` is that of the run, of which a look has a part of its own; `now` its time step."""
+        """`noise` is that of the run (a look has its own part of it), `now` the run's time step."""
         self.network, self.chips = network, chips
         self.circuit = circuit.model_copy(update={"delay_err": 0.0, "delay_fb": 0.0})
         ideal = chips is None and circuit.kind in ("algebraic", "error_units")

@@ -77,11 +77,14 @@ def trained(circuit, effects=(), **options):
 
 
 def readout_of(engine, effects=()):
-    def build(circuit, chips):
+    def build(circuit, chips, draw):
         timed = circuit.model_copy(update={"tau_w": 1.0})
         return built(timed, chips=chips, output=engine.network.nodes[0].energy)
 
-    return CircuitReadout(engine.network, engine.circuit, engine.chips, build)
+    noise = engine.chips.noise if engine.chips else Seeded(0)
+    return CircuitReadout(
+        engine.network, engine.circuit, engine.chips, build, noise, lambda: engine.steps
+    )
 
 
 def settled(engine, effects, inputs, steps=400):

