@@ -3,7 +3,8 @@
     x_{t+1} = x_t − γ ∂F/∂x,   θ_{t+1} = optimiser(θ_t, −∂F/∂θ)      for all samples, at every t
 
 until the energy has converged by the criterion of `config.Convergence`; then the run ends by
-itself. Each replica stops on its own: its rates become zero, the others go on.
+itself. Each replica stops on its own and leaves the population: its states, weights, devices and
+optimiser stay as they were, and the others go on as if it had never been there.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
 from pcsim.errors import ConfigError
-from pcsim.kernels.optim import Rate
 from pcsim.results import attributes, final_state
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
 from pcsim.training import Training
 
-OUTCOMES = ("running", "converged", "diverged")
+OUTCOMES = ("running", "converged", "diverged", "ringing")
 
 
 class Automatic:
@@ -46,30 +46,25 @@ class Automatic:
         criterion, rule, task = self.config.convergence, self.rule, self.training.task
         rule.start(next(task.batches(self.training.replicas, 0, 0)))
         samples = len(task.train.x)
-        rates = (rule.gamma, self.training.optimizer.alpha)
-        window = ConvergenceWindow(criterion)
+        window = ConvergenceWindow(criterion, len(self.training.replicas))
         for step in range(criterion.max_steps):
             rule.step()
             energy = rule.energy().double().cpu().numpy() / samples
             self.energies.append(energy)
             running = self.outcome == 0
             self.steps[running] = step + 1
-            self.outcome[running & ~np.isfinite(energy)] = 2
-            self.outcome[running & window.converged(energy)] = 1
+            window.add(energy)
+            self.outcome[running & window.converged] = OUTCOMES.index("converged")
+            self.outcome[running & window.ringing] = OUTCOMES.index("ringing")
+            self.outcome[running & ~np.isfinite(energy)] = OUTCOMES.index("diverged")
             if report and step % 50 == 0:
                 text = f"energy {energy[0]:.4g} per sample"
                 report(Status(step, criterion.max_steps, "steps", text))
             if (self.outcome != 0).all():
                 break
             if (self.outcome[running] != 0).any():
-                self._stop(rates)
+                rule.stop(torch.as_tensor(self.outcome != 0))
         rule.finish()
-
-    def _stop(self, rates: tuple[Rate, Rate]) -> None:
-        """Freeze the replicas that are done: their rates are zero from now on."""
-        flat = self.training.params.flat
-        on = torch.as_tensor(self.outcome == 0).to(flat)
-        self.rule.set_rates(on * rates[0], on * rates[1])
 
     def result(self) -> Result:
         """Return energies, outcome and accuracy on named axes."""

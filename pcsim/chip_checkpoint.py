@@ -52,8 +52,9 @@ class ChipCheckpoint:
             arrays |= _named("chip", run.hardware.state())
         if run.label is not None:
             arrays["label"] = run.label.cpu().numpy()
-        if run.settled is not None:
-            arrays["settled"] = run.settled
+        arrays |= {"stopped_at": run.stopped_at} | _named("held", run.recorder.held)
+        if run.initial:
+            arrays["initial"] = np.stack(run.initial)
         if run.accuracy_rows:
             arrays["accuracy"] = np.stack([row for _, row in run.accuracy_rows])
             arrays["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
@@ -84,8 +85,10 @@ class ChipCheckpoint:
         if run.hardware:
             run.hardware.restore(_under("chip", saved, device))
         run.window.restore({n: t.numpy() for n, t in _under("window", saved, "cpu").items()})
-        if "settled" in saved.variables:
-            run.settled = saved["settled"]
+        run.initial = list(saved["initial"]) if "initial" in saved.variables else []
+        run.restore_stops(
+            saved["stopped_at"], {n: t.numpy() for n, t in _under("held", saved, "cpu").items()}
+        )
         if "accuracy" in saved.variables:
             past = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
             run.accuracy_rows = [(float(t), row) for t, row in past]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from math import exp
 from pathlib import Path
@@ -38,6 +38,8 @@ from pcsim.verdict import Verdict, judge
 
 PROBES, BATCHES = 256, 64
 """Samples and presentations that the stability margin looks at."""
+INITIAL = 32
+"""Samples whose energies tell where a stream began."""
 RECORDS = 500
 """Statistics are kept about this often in a run, unless the configuration says how often."""
 
@@ -91,9 +93,11 @@ class ChipRun:
         self.label: Tensor | None = None
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
         self.seconds = 0.0
-        self.window = ConvergenceWindow(config.convergence)
-        self.settled: np.ndarray | None = None
-        """Which chips of an automatic run have converged."""
+        self.initial: list[np.ndarray] = []
+        """Energy per sample (chip,) before anything was learnt: see `_keep_initial`."""
+        self.window = ConvergenceWindow(config.convergence, len(self.chips))
+        self.stopped_at = np.full(len(self.chips), np.nan)
+        """When each chip of an automatic run stopped by itself, in seconds."""
         self.decided = False
         """Whether an automatic run has come to its end."""
         self._report: Report | None = None
@@ -134,10 +138,18 @@ class ChipRun:
         """Time steps of one presentation."""
         return self.timing.present + self._settle
 
+    @property
+    def _switches(self) -> bool:
+        """Whether anything happens between presentations: other data, a reset, a label let go."""
+        if self.config.run.automatic:
+            return False
+        whole = self.samples == len(self.task.train.x)
+        return not whole or self.config.schedule.init != "carry" or self._settle > 0
+
     def _record_interval(self) -> int:
-        """In a stream, records are taken at ends of presentations: always at the same phase."""
+        """Records between switches are taken at ends of presentations: always at one phase."""
         every = self.config.record.every or max(1, self.total_steps // RECORDS)
-        if self.config.record.every or self.samples == len(self.task.train.x):
+        if self.config.record.every or not self._switches:
             return every
         return self._period * -(-every // self._period)
 
@@ -284,6 +296,7 @@ class ChipRun:
 
     def _after_step(self) -> None:
         """Record and judge; then the run can be interrupted."""
+        self._keep_initial()
         recorded = self.recorder.after_step()
         if self.config.run.automatic:
             self._judge()
@@ -307,6 +320,22 @@ class ChipRun:
         elif not self.recorder.rows:
             self.recorder.record()
 
+    def _keep_initial(self) -> None:
+        """Keep the energy that the verdict compares with, of the state before the first step.
+
+        Where data are switched or states reset, energies are compared at the ends of presentations:
+        then those of the first ones count, until `INITIAL` samples were seen.
+        """
+        steps, period = self.engine.steps, self._period
+        if self._switches:
+            wanted = steps % period == 0 and steps // period <= -(-INITIAL // self.samples)
+        else:
+            wanted = steps == 1
+        if wanted:
+            self.engine.look_back()
+            energy = self.engine.flow.energy_by_node().sum(1) / self.samples
+            self.initial.append(energy.double().cpu().numpy())
+
     def _status(self) -> Status:
         total = self.total_steps * self.timing.dt
         energy = self.recorder.rows["energy"][-1].sum(-1)
@@ -328,13 +357,27 @@ class ChipRun:
             yield from self._advance(1)
 
     def _judge(self) -> None:
-        """Decide after a step whether every chip of an automatic run has converged or diverged."""
+        """Let each chip of an automatic run stop when it has converged, rings or has diverged.
+
+        What it reports is its state at its own stop; the run ends with the last one.
+        """
+        window = self.window
         self.engine.look_back()
-        energy = self.engine.flow.energy_by_node().sum(1).double().cpu().numpy()
-        converged = self.window.converged(energy)
-        if self.window.full:
-            self.settled = converged
-            self.decided = bool((converged | self.engine.mark_diverged().numpy()).all())
+        window.add(self.engine.flow.energy_by_node().sum(1).double().cpu().numpy())
+        done = window.converged | window.ringing | self.engine.mark_diverged().numpy()
+        ends = done & np.isnan(self.stopped_at)
+        if ends.any():
+            self.recorder.stop(ends)
+            self.engine.stop(torch.as_tensor(ends))
+            self.stopped_at[ends] = self.engine.time
+            self.decided = bool(np.isfinite(self.stopped_at).all())
+
+    def restore_stops(self, stopped_at: np.ndarray, held: Mapping[str, np.ndarray]) -> None:
+        """Take up from a checkpoint which chips had stopped, and what they had shown."""
+        self.stopped_at = stopped_at
+        self.recorder.stopped, self.recorder.held = np.isfinite(stopped_at), dict(held)
+        if self.recorder.stopped.any():
+            self.engine.stop(torch.as_tensor(self.recorder.stopped))
 
     def keep_accuracy(self) -> None:
         """Record the test accuracy of a read-out with the label released."""
@@ -350,18 +393,26 @@ class ChipRun:
         accuracy = self.accuracy_rows[-1][1] if self.accuracy_rows else None
         energy = np.stack(self.recorder.rows["energy"], 1).sum(2)
         diverged = self.engine.diverged_at.numpy()
-        full = self.samples == len(self.task.train.x)
-        lyapunov = full and self.timing.circuit.kind == "algebraic"
+        lyapunov = not self._switches and self.timing.circuit.kind == "algebraic"
+        automatic = self.config.run.automatic
         return judge(
             self.recorder.times,
             energy,
             diverged,
             accuracy,
+            initial=np.stack(self.initial, 1) if self.initial else None,
             lyapunov=lyapunov,
-            settled=self.settled,
+            settled=self.window.converged if automatic else None,
+            ringing=self.window.ringing if automatic else None,
+            ends=self._records_until_stop(),
             margin=self._margin(),
-            stream=not full,
+            switched=self._switches,
         )
+
+    def _records_until_stop(self) -> np.ndarray:
+        """Return how many records (chip,) were taken while each chip was running."""
+        last = np.nan_to_num(self.stopped_at, nan=np.inf) - 0.5 * self.timing.dt
+        return np.asarray((self.recorder.times[None] < last[:, None]).sum(1))
 
     def _margin(self) -> np.ndarray | None:
         """Return the stability margin of each chip at its present weights.

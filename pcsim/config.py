@@ -116,16 +116,21 @@ class RunConfig(Frozen):
 class Convergence(Frozen):
     """When an automatic run has converged, per replica.
 
-    Over a window of W steps the energy must have changed by less than `rtol` of itself,
-    |F(t−W) − F(t)| < rtol·|F(t−W)|, or have reached `atol`·|F(0)|. The rate of the energy is
-    tested, not its size, so that slow but steady progress goes on; and so does an energy that
-    rises, until it has diverged.
+    The trend of the energy F over the last four windows (or over 8, 16, 32 …), with its error,
+    must be less than rtol·|F| + atol·|F(0)| per window, at every test over a quarter of that span;
+    F must not lie well above the lowest energy seen, and must not swing with a period. The rate of
+    the energy is tested, not its size, so that slow but steady progress goes on. See
+    `pcsim.convergence_window` for the whole criterion and how often it errs.
     """
 
     window: Annotated[int, Field(ge=1)] = 200
+    """Steps in which the energy may change by the tolerance; four of them are seen at least."""
     rtol: Positive = 1e-3
+    """Tolerance per window, as part of the present energy."""
     atol: NotNegative = 1e-12
+    """Tolerance per window, as part of the initial energy: for energies that fall to zero."""
     max_steps: Annotated[int, Field(ge=1)] = 100_000
+    """A replica that has not stopped by then is called running."""
 
 
 class Grid(Frozen):

@@ -80,6 +80,9 @@ class Engine(Protocol):
     def look_back(self) -> None:
         """Let errors and energies be those from which the last step was taken."""
 
+    def stop(self, chips: Tensor) -> None:
+        """Let chips (chip,) leave: nothing of theirs moves from now on."""
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
 

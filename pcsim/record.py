@@ -39,6 +39,21 @@ class Recorder:
         self._kept = 0
         self._before: dict[str, Tensor] = {}
         self._writer: StreamWriter | None = None
+        self.held: dict[str, Array] = {}
+        """What stopped chips showed at their stop (chip, …), by name."""
+        self.stopped = np.zeros(engine.params.replicas, dtype=bool)
+        """Chips (chip,) that have stopped: their rows go on with what they were at their stop."""
+
+    def stop(self, chips: Array) -> None:
+        """Keep what these chips (chip,) show now: it is theirs from now on.
+
+        Weights that no longer move need not be kept here.
+        """
+        new = chips & ~self.stopped
+        for name, value in self._shown().items():
+            held = self.held.setdefault(name, value.copy())
+            held[new] = value[new]
+        self.stopped = self.stopped | new
 
     def before_step(self) -> None:
         """Keep the states of a step that is going to be recorded: a row is of one instant."""
@@ -62,22 +77,31 @@ class Recorder:
     def record(self) -> None:
         """Record now: errors and energies of the state from which the last step was taken."""
         engine = self.engine
-        flow = engine.flow
-        engine.look_back()
+        self._keep("time", np.asarray((engine.steps - 1) * engine.dt))
+        for name, value in self._shown().items():
+            if self.stopped.any():
+                value[self.stopped] = self.held[name][self.stopped]
+            self._keep(name, value)
+        self._keep("weight_change", self._weight_change().double().cpu().numpy())
+        feedback = engine.flow.feedback
+        if feedback is not None and feedback.flat is not None:
+            self._keep("alignment", feedback.alignment().double().cpu().numpy())
+        engine.mark_diverged()
+        if self._path:
+            self._append(engine.flow.states() | self._before)
+
+    def _shown(self) -> dict[str, Array]:
+        """Return what the last step showed of every chip, by name."""
+        flow = self.engine.flow
+        self.engine.look_back()
         energy, states = flow.energy_by_node(), flow.states()
         samples = next(iter(states.values())).shape[1]
-        self._keep("time", np.asarray((engine.steps - 1) * engine.dt))
-        self._keep("energy", (energy / samples).double().cpu().numpy())
+        found = {"energy": energy / samples}
         errors = [v for n, v in states.items() if n.startswith("err")]
         if errors:
             rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)
-            self._keep("error_rms", rms.double().cpu().numpy())
-        self._keep("weight_change", self._weight_change().double().cpu().numpy())
-        if flow.feedback is not None and flow.feedback.flat is not None:
-            self._keep("alignment", flow.feedback.alignment().double().cpu().numpy())
-        engine.mark_diverged()
-        if self._path:
-            self._append(states | self._before)
+            found["error_rms"] = rms
+        return {name: value.double().cpu().numpy().copy() for name, value in found.items()}
 
     def _weight_change(self) -> Tensor:
         """Return |θ − θ(0)|/|θ(0)| (chip,), a few chips at a time to save memory."""

@@ -99,6 +99,9 @@ def chip_result(run: ChipRun) -> Result:
         variables["test_accuracy"] = Variable((*dims, "accuracy_time"), values, about)
         variables["accuracy"] = Variable(dims, unfold(run.accuracy_rows[-1][1]), about)
         coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
+    if run.config.run.automatic:
+        about = {"long_name": "when the chip stopped by itself, nan: not", "units": "s"}
+        variables["stopped_at"] = Variable(dims, unfold(run.stopped_at), about)
     for name, value in run.verdict().columns().items():
         variables[f"verdict.{name}"] = Variable(dims, unfold(value))
     flow = run.engine.flow

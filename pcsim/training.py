@@ -64,7 +64,7 @@ class Training:
             self.replicas,
             self.params,
             self.batch_size,
-            in_place=not bp and not config.run.automatic,  # there, rates change during the run
+            in_place=not bp and not config.run.automatic,  # a lone run and a grid round alike
         )
         self.alpha = self.optimizer.alpha
         step = config.solver.dt or config.schedule.gamma * config.circuit.tau_x

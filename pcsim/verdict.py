@@ -1,19 +1,28 @@
 """The verdict: what a recorded run says about each chip, and about the population.
 
-From the energy per sample F(t) of each chip:
+From the energy per sample F(t) of each chip, with its initial value F(0) kept (where samples are
+switched or states reset: the mean of the first presentations), and with trends that know their
+error (`pcsim.trend`):
 
-    start, floor   median of the first fiftieth and of the last tenth of the records
-    descended      floor < 0.9 · start
-    settled        the last two eighths of the record differ by less than 5 % (or by the noise)
-    ringing        the tail swings back and forth: its autocorrelation falls below −0.3
-                   (not in a stream, where F swings from sample to sample)
-    rises          share of steps in which F grew, where F must not grow (full batch, ideal circuit)
+    floor        mean of the last tenth of the records
+    descended    F(0) − floor > 0.1·|F(0)|, and more than both errors together
+    moving       the trend over the last quarter of the record exceeds its error and the tolerance
+                 0.05·|F| + 0.001·|F(0)|; where the error of the quarter is larger than the
+                 tolerance, the last half is asked too
+    settled      not moving
+    rebounded    descended, but moving up, or settled more than ¼ of itself (and 4 standard
+                 deviations) above the lowest sixteenth of the run
+    ringing      the last half of the record repeats itself, by more than 2 % of F
+                 (not where samples are switched: there F swings from sample to sample)
+    rises        share of steps in which F grew, where F must not grow (full batch, nothing reset,
+                 algebraic circuit)
 
-An automatic run is settled by its own criterion (`config.Convergence`) instead.
+An automatic run is settled, or rings, by its own criterion (`pcsim.convergence_window`) instead,
+and each chip is judged by its records up to its own stop.
 
 A chip has *converged* if it descended and settled; it *stalled* if it settled without descending;
-it is *descending* if it is still on its way, *rising* if it goes the wrong way; it *rings* or has
-*diverged* otherwise.
+it is *descending* if it is still on its way down; it *rebounded* if it came down and went up again;
+it is *rising* if it goes up and never came down; it *rings* or has *diverged* otherwise.
 """
 
 from __future__ import annotations
@@ -25,10 +34,20 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
+from pcsim.convergence_window import REBOUND, SCATTERS
 from pcsim.store import Result
+from pcsim.trend import Trend, block_means, period, swing, trend
 
 Array = npt.NDArray[Any]
-OUTCOMES = ("converged", "descending", "stalled", "rising", "ringing", "diverged")
+OUTCOMES = ("converged", "descending", "stalled", "rebounded", "rising", "ringing", "diverged")
+DESCENT = 0.1
+"""Part of the initial energy by which a chip must have come down."""
+RTOL = 0.05
+"""Part of its energy by which a settled chip may move within a quarter of the record,"""
+ATOL = 1e-3
+"""and part of the initial energy: what has fallen to nothing is settled."""
+SWING = 0.02
+"""Part of its energy by which a ringing chip swings (root mean square)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,67 +111,124 @@ def judge(
     diverged_at: Array,
     accuracy: Array | None = None,
     *,
+    initial: Array | None = None,
     lyapunov: bool = False,
     settled: Array | None = None,
+    ringing: Array | None = None,
+    ends: Array | None = None,
     margin: Array | None = None,
-    stream: bool = False,
+    switched: bool = False,
 ) -> Verdict:
-    """Judge every chip from its energy per sample (chip, record); `stream`: samples are switched.
+    """Judge every chip from its energy per sample (chip, record).
 
-    `settled` (chip,) replaces the test above, where a run had a criterion of its own.
+    Main arguments:
+        initial: energies at the beginning (chip, sample of them); None: the first record.
+        switched: samples are switched, or states reset, so that F swings by itself.
+
+    Rarely used:
+        settled, ringing: (chip,) replace the tests above, where a run had a criterion of its own.
+        ends: how many of the records (chip,) belong to a chip that has stopped.
+        lyapunov: F must not grow; count how often it did.
     """
     chips, records = energy.shape
-    tenth, eighth = max(1, records // 10), max(1, records // 8)
-    start = np.median(energy[:, : max(1, records // 50)], axis=1)
-    diverged = np.isfinite(diverged_at) | ~np.isfinite(energy).all(axis=1)
+    start = energy[:, :1] if initial is None else initial
+    never = np.zeros(chips, dtype=bool)
+    parts = {
+        "energy": energy,
+        "diverged": np.isfinite(diverged_at) | ~np.isfinite(energy).all(axis=1),
+        "start": start,
+        "settled": never if settled is None else settled,
+        "ringing": never if ringing is None else ringing,
+    }
+    own = settled is not None
+    told: dict[str, Array] = {}
+    counts = np.full(chips, records) if ends is None else np.clip(ends, 1, records)
+    for count in np.unique(counts):
+        rows = counts == count
+        part = {name: values[rows] for name, values in parts.items()}
+        part["energy"] = part["energy"][:, :count]
+        found = _columns(times[:count], **part, own=own, switched=switched, lyapunov=lyapunov)
+        for name, values in found.items():
+            told.setdefault(name, np.empty(chips, dtype=values.dtype))[rows] = values
+    unknown = np.full(chips, np.nan)
+    return Verdict(
+        diverged_at=np.asarray(diverged_at, dtype=float),
+        margin=unknown if margin is None else np.asarray(margin, dtype=float),
+        accuracy=unknown if accuracy is None else np.asarray(accuracy, dtype=float),
+        **told,
+    )
+
+
+def _columns(
+    times: Array,
+    energy: Array,
+    diverged: Array,
+    start: Array,
+    settled: Array,
+    ringing: Array,
+    *,
+    own: bool,
+    switched: bool,
+    lyapunov: bool,
+) -> dict[str, Array]:
+    """Judge chips that have equally many records; `own`: `settled` and `ringing` are known."""
+    chips, records = energy.shape
+    first = start.mean(1)
     # A chip that has diverged has no floor, and its numbers may be too large to square.
     energy = np.where(diverged[:, None], np.nan, energy)
-    floor = np.median(energy[:, -tenth:], axis=1)
-    tail = energy[:, -2 * eighth :]
-    spread = tail.std(axis=1)
-    last, before = tail[:, -eighth:], tail[:, :eighth]
-    moved = np.abs(last.mean(1) - before.mean(1))
-    noise = 3 * np.sqrt((last.var(1) + before.var(1)) / eighth)
-    if settled is None:
-        settled = moved <= np.maximum(0.05 * np.abs(before.mean(1)), noise) + 1e-12 * np.abs(start)
-    descended = floor < 0.9 * start
-    ringing = np.array([not stream and _rings(row) for row in tail])
+    floor = energy[:, -max(1, records // 10) :].mean(1)
+    quarter = trend(block_means(energy[:, -max(2, records // 4) :]))
+    half = trend(block_means(energy[:, -max(2, records // 2) :]))
+    spread = energy[:, -max(1, records // 4) :].std(axis=1)
+    # A single energy is as uncertain as those at the end are.
+    scatter = start.std(1) if start.shape[1] > 1 else spread
+    first_error = 3 * scatter / np.sqrt(start.shape[1])
+    with np.errstate(invalid="ignore"):
+        tolerance = RTOL * np.abs(quarter.level) + ATOL * np.abs(first)
+        moving = _moving(quarter, tolerance)
+        unsure = np.abs(quarter.change) + quarter.error >= tolerance
+        moving |= unsure & _moving(half, tolerance)
+        if own:
+            moving = ~settled
+        up = moving & (half.change > 0)
+        fall = first - floor
+        descended = (fall > DESCENT * np.abs(first)) & (fall > first_error + quarter.level_error)
+        lowest = block_means(energy).min(axis=1)
+        above = floor > lowest + REBOUND * np.abs(lowest) + SCATTERS * spread + tolerance
+    if not own:
+        amplitude = SWING * np.abs(quarter.level) + ATOL * np.abs(first)
+        tail = energy[:, -(records // 2) :] if records > 1 else energy
+        swings = [not switched and _rings(row, a) for row, a in zip(tail, amplitude, strict=True)]
+        ringing = np.asarray(swings, dtype=bool)
     outcome = np.full(chips, "descending", dtype="<U10")
-    outcome[settled & descended] = "converged"
-    outcome[settled & ~descended] = "stalled"
-    outcome[~settled & (last.mean(1) > before.mean(1)) & ~descended] = "rising"
+    outcome[up & ~descended] = "rising"
+    outcome[~moving & ~descended] = "stalled"
+    outcome[~moving & descended] = "converged"
+    outcome[descended & (up | (~moving & above))] = "rebounded"
     outcome[ringing] = "ringing"
     outcome[diverged] = "diverged"
     rises = np.full(chips, np.nan)
     if lyapunov and records > 1:
         slack = 1e-9 * np.abs(energy[:, :-1])
         rises = np.mean(np.diff(energy, axis=1) > slack, axis=1)
-    return Verdict(
-        outcome=outcome,
-        start=start,
-        floor=floor,
-        spread=spread,
-        settled_at=_settling(times, energy, start, floor),
-        diverged_at=np.asarray(diverged_at, dtype=float),
-        rises=rises,
-        margin=np.full(chips, np.nan) if margin is None else np.asarray(margin, dtype=float),
-        accuracy=np.full(chips, np.nan) if accuracy is None else np.asarray(accuracy, dtype=float),
-    )
+    return {
+        "outcome": outcome,
+        "start": first,
+        "floor": floor,
+        "spread": spread,
+        "settled_at": _settling(times, energy, first, floor),
+        "rises": rises,
+    }
 
 
-def _rings(tail: Array) -> bool:
-    """Whether the tail swings: significant, and its autocorrelation dips below −0.3."""
-    if len(tail) < 12 or not np.isfinite(tail).all():
-        return False
-    trend = np.polyval(np.polyfit(np.arange(len(tail)), tail, 2), np.arange(len(tail)))
-    swing = tail - trend
-    if swing.std() < 0.02 * abs(tail.mean()) or swing.std() == 0:
-        return False
-    lags = np.correlate(swing, swing, "full")[len(swing) - 1 :]
-    # White noise dips by about 2/√n at most; a swing dips far and comes back.
-    dips = lags[: len(lags) // 2] / lags[0]
-    lowest = int(np.argmin(dips))
-    return bool(dips[lowest] < -0.3 and dips[lowest:].max() > 0.2)
+def _moving(line: Trend, tolerance: Array) -> Array:
+    """Return which trends are beyond doubt and beyond the tolerance."""
+    size = np.abs(line.change)
+    return np.asarray((size > tolerance) & (size > line.error))
+
+
+def _rings(tail: Array, amplitude: float) -> bool:
+    return bool(period(tail) and swing(tail) > amplitude)
 
 
 def _settling(times: Array, energy: Array, start: Array, floor: Array) -> Array:

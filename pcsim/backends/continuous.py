@@ -22,6 +22,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
+from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 
 WARM_UP = 3
@@ -117,6 +118,8 @@ class Continuous:
             )
         self._graphs = cuda_graph
         self.steps = 0
+        self.stopped = Stopped(params.replicas)
+        self._chips = chips
         self.diverged_at = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
 
     def _refuse_stages(self, single: bool, name: str) -> None:
@@ -192,6 +195,8 @@ class Continuous:
         for _ in range(steps):
             self.solver.step(self.flow)
             self.steps += 1
+            if self.stopped:
+                self.stopped.hold(self._own())
             if watch:
                 watch()
 
@@ -202,6 +207,8 @@ class Continuous:
         """
         if self.circuit.sigma_x:
             raise UnsupportedError("cuda_graph: circuits with noise are not captured")
+        if self.stopped:
+            raise UnsupportedError("cuda_graph: chips that have stopped are not captured")
         for _ in range(WARM_UP):
             self.solver.step(self.flow)
         torch.cuda.synchronize()
@@ -216,8 +223,21 @@ class Continuous:
         """Let errors and energies be those from which the last step was taken."""
         self.solver.look_back(self.flow)
 
+    def stop(self, chips: Tensor) -> None:
+        """Let chips (chip,) leave: nothing of theirs moves from now on."""
+        rows = (chips.cpu() & ~self.stopped.chips).nonzero().flatten()
+        self.flow.settle_rows(rows.to(self.params.flat.device))
+        self.stopped.add(chips, self._own())
+
+    def _own(self) -> dict[str, Tensor]:
+        """Return all that moves: states, weights, what devices remember."""
+        named = self.flow.moving() | self.flow.kept_back()
+        named |= {f"weights{k}": w for k, w in enumerate(self.flow.weights)}
+        memory = self._chips.state() if self._chips else {}
+        return named | {f"chip.{name}": value for name, value in memory.items()}
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
         found = beyond_limit(self.flow.states(), self.params.flat)
-        self.diverged_at[found & self.diverged_at.isnan()] = self.time
+        self.diverged_at[found & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
         return ~self.diverged_at.isnan()

@@ -29,6 +29,7 @@ from pcsim.kernels.optim import Optimizer, Rate
 from pcsim.kernels.parameters import Parameters, initial_states
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
+from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 from pcsim.substrate.effect import COMMON_SITES
 from pcsim.substrate.expression import Value
@@ -97,6 +98,7 @@ class Discrete:
         self._last_energy: Tensor | None = None
         self._start_energy: Tensor | None = None
         self._rate: Rate = self.gamma
+        self.stopped = Stopped(params.replicas)
         fast = schedule.fast and optimizer.plain and schedule.rule == "ipc" and followable(chips)
         self.inputs = FollowedInputs(self.field, enabled=fast)
         self.steps = tuple(self._plan(t) for t in range(self.T))
@@ -235,6 +237,8 @@ class Discrete:
             self._move(index, d)
         if self.chips:
             self.chips.advance()
+        if self.stopped:
+            self.stopped.hold(self._own())
         if counter and step.learning:
             # logged behind the drift's products: the update uses errors from before them
             counter.updated(self._changed(step.learning), before=1 if drift else 0)
@@ -282,6 +286,19 @@ class Discrete:
             raise ConfigError("set_rates.alpha: one per replica needs Optimizer(in_place=False)")
         self.gamma = self._rate = gamma
         self.optimizer.alpha = alpha
+
+    def stop(self, replicas: Tensor) -> None:
+        """Let replicas (replica,) leave: nothing of theirs moves from now on."""
+        rows = (replicas.cpu() & ~self.stopped.chips).nonzero().flatten()
+        self.inputs.write_rows(self._drive_rate(), rows.to(self.params.flat.device))
+        self.stopped.add(replicas, self._own())
+
+    def _own(self) -> dict[str, Tensor]:
+        """Return all that moves: states, weights, what an optimiser and devices remember."""
+        named = {f"x{i}": self.field.x[i] for i in self.field.free}
+        named |= {"flat": self.params.flat, **self.optimizer.moments(), **self.inputs.tensors()}
+        memory = self.chips.state() if self.chips else {}
+        return named | {f"chip.{name}": value for name, value in memory.items()}
 
     def finish(self) -> None:
         """Write what was kept back during the batch."""

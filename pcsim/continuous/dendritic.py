@@ -263,6 +263,13 @@ class DendriticFlow:
     def settle_weights(self) -> None:
         """Nothing is kept back."""
 
+    def settle_rows(self, rows: Tensor) -> None:
+        """Nothing is kept back here."""
+
+    def kept_back(self) -> dict[str, Tensor]:
+        """Return what moves instead of weights that are kept back: nothing."""
+        return {}
+
     def theta(self) -> Parameters:
         """Return θ = a_B W_B, the weights in the units of the network."""
         flat = self.params.flat.clone()

@@ -327,6 +327,15 @@ class ErrorFlow:
         self.inputs.write(self._alpha())
         self._keep_floors()
 
+    def settle_rows(self, rows: Tensor) -> None:
+        """Write what was kept back of these chips alone."""
+        self.inputs.write_rows(self._alpha(), rows)
+        self._keep_floors()
+
+    def kept_back(self) -> dict[str, Tensor]:
+        """Return what moves instead of weights that are kept back, by name."""
+        return self.inputs.tensors()
+
     def theta(self) -> Parameters:
         """Return the weights in the units of the network."""
         self.settle_weights()

@@ -101,6 +101,12 @@ class Flow(Protocol):
     def settle_weights(self) -> None:
         """Write what was kept back while an input was clamped."""
 
+    def settle_rows(self, rows: Tensor) -> None:
+        """Write what was kept back of these chips alone."""
+
+    def kept_back(self) -> dict[str, Tensor]:
+        """Return what moves instead of weights that are kept back, by name."""
+
     def theta(self) -> Parameters:
         """Return the weights in the units of the network."""
 

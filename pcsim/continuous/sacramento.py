@@ -206,6 +206,13 @@ class SacramentoFlow:
     def settle_weights(self) -> None:
         """Nothing is kept back."""
 
+    def settle_rows(self, rows: Tensor) -> None:
+        """Nothing is kept back here."""
+
+    def kept_back(self) -> dict[str, Tensor]:
+        """Return what moves instead of weights that are kept back: nothing."""
+        return {}
+
     def theta(self) -> Parameters:
         """Return weights of the equivalent feed-forward network: u = g_B/G W φ(u_above)."""
         flat = self.params.flat.clone()

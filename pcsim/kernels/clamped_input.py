@@ -84,6 +84,24 @@ class ClampedInput:
             kernel.params["b"].add_(summed.sum(1), alpha=alpha)
         self._dirty = False
 
+    def write_rows(self, alpha: float | Tensor, rows: Tensor) -> None:
+        """Write the weights of these replicas alone; the others' changes stay kept back."""
+        kernel = self.kernel
+        if self.summed.shape != kernel.delta.shape:
+            self.summed = torch.zeros_like(kernel.delta)
+        summed = self.summed[rows]
+        self.summed[rows] = 0
+        if not self._dirty:
+            return
+        if isinstance(alpha, Tensor):
+            summed, alpha = summed * alpha[rows].view(-1, 1, 1), 1.0
+        rates = kernel.rates if len(kernel.rates) == 1 else kernel.rates[rows]
+        weights = kernel.params["w"][rows]
+        add_outer(weights, summed, rates, alpha)
+        kernel.params["w"][rows] = weights
+        if "b" in kernel.params:
+            kernel.params["b"][rows] += summed.sum(1) * alpha
+
     def state(self, index: int) -> dict[str, Tensor]:
         """Return the drive and what is kept back, for a checkpoint."""
         state = {f"followed.drive{index}": self.kernel.drive}

@@ -66,6 +66,16 @@ class FollowedInputs:
         for drive in self.active.values():
             drive.write(alpha)
 
+    def write_rows(self, alpha: Rate, rows: Tensor) -> None:
+        """Write what was kept back of these replicas alone."""
+        for drive in self.active.values():
+            drive.write_rows(alpha, rows)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what moves here instead of the weights, by name."""
+        drives = {f"drive{i}": d.kernel.drive for i, d in self.active.items()}
+        return drives | {f"kept_back{i}": d.summed for i, d in self.active.items()}
+
     def state(self) -> dict[str, Tensor]:
         """Return the drives that are followed, for a checkpoint."""
         return {n: t for i, drive in self.active.items() for n, t in drive.state(i).items()}

@@ -143,6 +143,11 @@ class Optimizer:
         else:
             theta.add_(change, alpha=scale)
 
+    def moments(self) -> dict[str, Tensor]:
+        """Return what is remembered of past gradients, each (replica, parameter)."""
+        named = {"first": self.first, "second": self.second}
+        return {name: moment for name, moment in named.items() if moment.numel()}
+
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint needs besides the parameters."""
         steps = torch.tensor(self.steps)

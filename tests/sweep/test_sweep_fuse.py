@@ -63,7 +63,7 @@ def test_fused_automatic_run_ends_where_the_lone_one_does(tmp_path):
         {"learning.alpha": [2e-3, 2e-2], "schedule.gamma": [0.3, 0.1]},
         learning={"batch": 0, "reduction": "mean"},
         run={"automatic": True, "seeds": [0]},
-        convergence={"window": 20, "rtol": 0.02, "max_steps": 300},
+        convergence={"window": 8, "rtol": 0.05, "max_steps": 300},
     )
     assert sizes(data) == [4]
     assert_equal_to_lone_runs(data, tmp_path / "s", ("energy", "steps", "test_accuracy"))

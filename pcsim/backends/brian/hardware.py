@@ -142,6 +142,11 @@ class OnChip:
         """Return all memory by name, for a checkpoint."""
         return {key: value for each in self._acting for key, value in each.memory().items()}
 
+    def put_back(self, memory: Mapping[str, Tensor]) -> None:
+        """Give the devices this memory; their age is their own."""
+        for each in self._acting:
+            each.remember(memory)
+
     def restore(self, memory: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint, at the age that the chips had then."""
         for each in self._acting:

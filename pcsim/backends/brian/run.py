@@ -35,6 +35,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
+from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 
 ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
@@ -148,6 +149,7 @@ class BrianBackend:
             arrays, network, circuit, params, self._simulator, dt=dt, seeds=seeds
         )
         self._released = False
+        self.stopped = Stopped(self.chips)
         self.diverged_at = torch.full((self.chips,), float("nan"), dtype=torch.float64)
 
     @property
@@ -269,10 +271,37 @@ class BrianBackend:
     def look_back(self) -> None:
         """Nothing was computed since the last step was taken."""
 
+    def stop(self, chips: Tensor) -> None:
+        """Let chips (chip,) leave: nothing of theirs moves from now on."""
+        if isinstance(self._simulator, Standalone):
+            raise no("chips that stop with brian.target 'standalone'", "it runs in one piece")
+        self.stopped.add(chips, self._own())
+        self._simulator.after_step = self._hold
+
+    def _hold(self) -> None:
+        own = self._own()
+        self.stopped.hold(own)
+        for name, variable in self._moving().items():
+            self._arrays.put(variable, own[name])
+        if self.parts.on_chip:
+            self.parts.on_chip.put_back(own)
+
+    def _own(self) -> dict[str, Tensor]:
+        """Return copies of all that moves: states, weights, what devices remember."""
+        named = {
+            name: torch.from_numpy(np.array(variable.get_value())).view(self.chips, -1)
+            for name, variable in self._moving().items()
+        }
+        return named | (self.parts.on_chip.memory() if self.parts.on_chip else {})
+
+    def _moving(self) -> dict[str, Any]:
+        states = {f"{v.name}.{k}": v for k, layer in enumerate(self._arrays.moving) for v in layer}
+        return states | {f"weights.{k}": v for k, v in enumerate(self._learning())}
+
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
         found = beyond_limit(self.states(), self.theta().flat)
-        self.diverged_at[found & self.diverged_at.isnan()] = self.time
+        self.diverged_at[found & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
         return ~self.diverged_at.isnan()
 
     def state(self) -> dict[str, Tensor]:

@@ -6,7 +6,7 @@ A program acts between time steps (it clamps, resets, records) while Brian2 goes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Runtime:
         self._chips = chips
         self._arrays, self._forward, self._clock, self._dt = arrays, forward, clock, clock.dt_
         self._program: Iterator[None] | None = None
+        self.after_step: Callable[[], None] | None = None
+        """Called behind every step, before the program acts."""
         self.before = arrays.present()
         notice = {"clock": clock, "when": "groups", "order": RECORD}
         self.net = BrianNetwork(
@@ -96,6 +98,8 @@ class Runtime:
         self.steps += 1
         if self._chips:
             self._chips.advance()
+        if self.after_step:
+            self.after_step()
         if self._program is not None and next(self._program, self) is self:
             self._program = None
             self.net.stop()
