@@ -7,6 +7,8 @@ import torch
 from pcsim import automatic, chip_run, config, run
 from pcsim.automatic import Automatic
 from pcsim.chip_run import ChipRun
+from pcsim.convergence_window import ConvergenceWindow
+from pcsim.errors import InterruptedRunError
 
 ENDS = (12, 40, 25)
 
@@ -20,6 +22,13 @@ class Ends:
 
     def add(self, energy):
         self.steps += 1
+        self.converged = self.steps >= self.ends
+
+    def state(self):
+        return {"steps": np.array(self.steps)}
+
+    def restore(self, state):
+        self.steps = int(state["steps"])
         self.converged = self.steps >= self.ends
 
 
@@ -197,3 +206,54 @@ def test_brian_chips_leave_too(monkeypatch, hardware):
     theirs.run()
     gap = (ours.engine.flow.theta().flat - theirs.engine.flow.theta().flat).abs().max(1).values
     assert gap.max() < 1e-10, "torch and Brian2 stop at the same weights"
+
+
+@pytest.mark.parametrize("backend", ["continuous", "brian"])
+@pytest.mark.parametrize("hardware", [{}, {"hardware": {"pieces": LEAKY}}], ids=["ideal", "leaky"])
+def test_stopped_chips_stay_stopped_behind_a_checkpoint(monkeypatch, tmp_path, hardware, backend):
+    """Interrupted when one chip of three has stopped, and gone on: not a bit differs."""
+    if backend == "brian":
+        pytest.importorskip("brian2")
+    hardware = hardware | {
+        "data": {"limit": 1 if backend == "brian" else 3},
+        "record": {"every": 7},
+    }
+    one = setting(backend, **hardware)
+    monkeypatch.setattr(chip_run, "ConvergenceWindow", Ends)
+    whole = run(one, tmp_path / "whole.h5")
+    judge = ChipRun._judge
+
+    def interrupted(self):
+        judge(self)
+        if self.engine.steps == 20 and tmp_path.joinpath("fresh").exists():
+            tmp_path.joinpath("fresh").unlink()
+            self._stop.requested = 2
+
+    (tmp_path / "fresh").touch()
+    monkeypatch.setattr(ChipRun, "_judge", interrupted)
+    with pytest.raises(InterruptedRunError):
+        run(one, tmp_path / "parts.h5")
+    resumed = run(one, tmp_path / "parts.h5")
+    for name in whole.variables:
+        np.testing.assert_array_equal(resumed[name], whole[name], err_msg=name)
+
+
+def test_the_criterion_goes_on_from_a_checkpoint():
+    """Saved and taken up again after every seventh step, it sees what it would have seen."""
+    rng = np.random.default_rng(9)
+    series = 1 + 4 * np.exp(-np.arange(900) / 60) + 0.02 * rng.standard_normal((3, 900))
+    criterion = config.Convergence(window=12, rtol=0.003)
+    whole, parts = ConvergenceWindow(criterion, 3), ConvergenceWindow(criterion, 3)
+    seen = []
+    for step, energy in enumerate(series.T):
+        whole.add(energy)
+        parts.add(energy)
+        if step % 7 == 0:
+            state = {name: value.copy() for name, value in parts.state().items()}
+            parts = ConvergenceWindow(criterion, 3)
+            parts.restore(state)
+        np.testing.assert_array_equal(whole.converged, parts.converged)
+        seen.append(int(whole.converged.sum()))
+    assert {0, 3} <= set(seen)
+    for name, value in whole.state().items():
+        np.testing.assert_array_equal(parts.state()[name], value, err_msg=name)
