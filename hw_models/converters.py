@@ -1,18 +1,22 @@
-"""Converters and event-driven links: ADC and DAC, sigma-delta, send-on-delta."""
+"""Converters and event-driven links: ADC and DAC, sigma-delta, send-on-delta.
+
+Converters sample every `t_sample` and hold the value; a link that sends on delta has no clock.
+"""
 
 from __future__ import annotations
 
 from typing import Literal
 
+from hw_models.clock import Sampled, held
+from hw_models.numbers import NotNegative, Positive, Spread
 from hw_models.piece import Piece
 from hw_models.quantize import Bits, grid, rounded
-from pcsim.frozen import NotNegative, Positive
 from pcsim.substrate import Draw, Effect, Memory
 
 Where = Literal["input", "rate", "error", "product", "feedback", "output"]
 
 
-class Converter(Piece):
+class Converter(Sampled):
     """An ADC or DAC of b bits: gain and offset error, mid-tread rounding, clipping at ±range."""
 
     kind: Literal["converter"] = "converter"
@@ -20,7 +24,7 @@ class Converter(Piece):
     bits: Bits
     range: Positive = 1.0
     """Largest value that is not clipped, units of the signal."""
-    gain_error: NotNegative = 0.0
+    gain_error: Spread = 0.0
     """Device-to-device standard deviation of the gain, relative."""
     offset_error: NotNegative = 0.0
     """Device-to-device standard deviation of the offset, in steps (LSB)."""
@@ -36,23 +40,22 @@ class Converter(Piece):
             becomes = f"lsb*({rounded(f'{signal} + (u - 0.5)*lsb', 'nearest')} - (u - 0.5))"
         else:
             becomes = f"lsb*{rounded(signal, 'nearest')}"
-        return (
-            Effect(
-                name=name,
-                site=self.where,
-                becomes=becomes,
-                constants=constants,
-                draws={"g": Draw(), "o": Draw()},
-                noise={"u": "uniform"} if self.dither else {},
-                about=f"{self.bits}-bit converter, range ±{self.range:g}",
-            ),
+        converted = Effect(
+            name=name,
+            site=self.where,
+            becomes=becomes,
+            constants=constants,
+            draws={"g": Draw(), "o": Draw()},
+            noise={"u": "uniform"} if self.dither else {},
+            about=f"{self.bits}-bit converter, range ±{self.range:g}",
         )
+        return held(converted, self.t_sample)
 
 
-class SigmaDelta(Piece):
+class SigmaDelta(Sampled):
     """First-order sigma-delta: the rounding error is kept and added to the next value.
 
-    The mean over N steps is within lsb/N of the mean of the signal.
+    The mean over N samples is within lsb/N of the mean of the signal.
     """
 
     kind: Literal["sigma_delta"] = "sigma_delta"
@@ -62,19 +65,18 @@ class SigmaDelta(Piece):
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return lsb·round((s + e)/lsb), e ← s + e − that."""
-        return (
-            Effect(
-                name=name,
-                site=self.where,
-                becomes="s + before - kept",
-                constants={"lsb": self.step},
-                memory={
-                    "before": Memory(update="kept"),
-                    "kept": Memory(update="s + kept - lsb*floor((s + kept)/lsb + 0.5)"),
-                },
-                about="first-order sigma-delta modulator",
-            ),
+        modulated = Effect(
+            name=name,
+            site=self.where,
+            becomes="s + before - kept",
+            constants={"lsb": self.step},
+            memory={
+                "before": Memory(update="kept"),
+                "kept": Memory(update="s + kept - lsb*floor((s + kept)/lsb + 0.5)"),
+            },
+            about="first-order sigma-delta modulator",
         )
+        return held(modulated, self.t_sample)
 
 
 class SendOnDelta(Piece):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 from hw_models.pieces import PIECES, Piece
 from pcsim.errors import ConfigError
 from pcsim.frozen import Frozen
-from pcsim.substrate import Substrate
+from pcsim.substrate import Effect, Substrate
 
 
 class Hardware(Frozen):
@@ -27,10 +27,26 @@ class Hardware(Frozen):
     def substrate(self) -> Substrate:
         """Return all effects in order."""
         effects = [e for name, piece in self.pieces.items() for e in piece.effects(name)]
+        _check_order(effects)
         try:
             return Substrate(effects=tuple(effects))
         except ValidationError as error:
             raise ConfigError(f"hardware: {error.errors()[0]['msg']}") from None
+
+
+def _check_order(effects: Sequence[Effect]) -> None:
+    """Refuse what changes a read weight by itself before what tells writes by such a change."""
+    restless = ""
+    for effect in effects:
+        if effect.site != "weight":
+            continue
+        if "last" in effect.memory and restless:
+            raise ConfigError(
+                f"hardware.pieces: {effect.name} takes every change of a weight for a write, and "
+                f"{restless} before it changes weights all the time; put {restless} behind it"
+            )
+        if (effect.noise and "last" not in effect.memory) or effect.uses("t"):
+            restless = effect.name
 
 
 def known_presets() -> dict[str, Hardware]:
@@ -82,7 +98,7 @@ def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Pie
         both = isinstance(value, Mapping) and isinstance(values.get(key), Mapping)
         values[key] = {**values[key], **value} if both else value
     kind = values.get("kind")
-    if kind not in PIECES:
+    if not isinstance(kind, str) or kind not in PIECES:
         close = get_close_matches(str(kind), PIECES, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(PIECES)}"
         problem = "kind is missing" if kind is None else f"there is no kind {kind!r}"

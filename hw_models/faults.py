@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hw_models.numbers import Positive
 from hw_models.piece import Piece
-from pcsim.frozen import Positive
 from pcsim.substrate import Draw, Effect
 
-Fraction = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class StuckWeights(Piece):

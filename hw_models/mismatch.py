@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hw_models.numbers import Finite, NotNegative, Spread
 from hw_models.piece import Piece
-from pcsim.frozen import NotNegative
 from pcsim.substrate import Draw, Effect, Site
 
 Target = Literal[
@@ -38,7 +38,7 @@ class Mismatch(Piece):
     kind: Literal["mismatch"] = "mismatch"
     of: Target
     """Time constants, conductances of compartments, slope of the transfer function, gains."""
-    sigma: NotNegative
+    sigma: Spread
     """Device-to-device standard deviation relative to the nominal value."""
     law: Literal["lognormal", "normal"] = "lognormal"
     """Lognormal keeps the sign; normal is what small-signal tables usually mean."""
@@ -71,7 +71,7 @@ class Offset(Piece):
     """Which signal; `threshold` shifts the potential that the transfer function sees."""
     sigma: NotNegative
     """Device-to-device standard deviation, units of the signal (per second on `velocity`)."""
-    mean: float = 0.0
+    mean: Finite = 0.0
     """Common part, units of the signal."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

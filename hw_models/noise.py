@@ -1,8 +1,9 @@
 """Temporal noise on any signal: white, thermal, shot, coloured, 1/f and telegraph; and read noise.
 
 A source that is defined in time (all but `ReadNoise` and `ArrayReadNoise`) has the same
-distribution for any time step. Read noise is drawn per read, one per time step: its effect on
-what a slow state integrates falls as the steps become shorter.
+distribution for any time step. Read noise is drawn per read: with `t_sample`, the time between two
+reads, it has the same effect for any time step; without, every time step is a read, and what a slow
+state integrates of it falls as the steps become shorter.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hw_models.clock import Sampled, redrawn
+from hw_models.numbers import Finite, NotNegative, Positive
 from hw_models.piece import Piece
-from pcsim.frozen import NotNegative, Positive
 from pcsim.substrate import Effect, Memory
 
 Where = Literal["velocity", "membrane", "rate", "error", "product", "feedback", "weight"]
@@ -82,22 +84,35 @@ class ThermalNoise(Piece):
 
 
 class ShotNoise(Piece):
-    """Charge comes in quanta q: dx = s dt + √(q |s|) dW, the diffusion limit of a Poisson count."""
+    """Charge comes and goes in quanta q: dx = s dt + √(q (I_in + I_out)) dW, currents as dx/dt.
+
+        I_in = |s + x/τ| + b/τ,   I_out = |x|/τ + b/τ
+
+    The net current s = I_in − I_out is zero at equilibrium, both currents are not: the stationary
+    variance is q (|x| + b), that of a Poisson count of carriers. With q = e/C and b = kT/e (a node
+    in weak inversion, whose standing current is G·kT/e) it is kT/C at x = 0.
+    """
 
     kind: Literal["shot_noise"] = "shot_noise"
     quantum: NotNegative
-    """Change of x by one carrier (or one spike, or one photon), units of x."""
+    """Change of x by one carrier (or one spike, or one photon), units of x; e/C of a capacitor."""
+    tau: Positive
+    """Time constant of the node, through which x leaks, seconds."""
+    bias: NotNegative
+    """Standing current through the node at x = 0, in and out alike, times tau, units of x; the
+    thermal voltage kT/e (25.9 mV at 300 K) in weak inversion, 0 where nothing flows at rest."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
-        """Return s + √(q|s|/dt) ξ."""
+        """Return s + √(q (I_in + I_out)/dt) ξ."""
+        currents = "(abs(s + x/tau) + (abs(x) + 2*bias)/tau)"
         return (
             Effect(
                 name=name,
                 site="velocity",
-                becomes="s + sqrt(quantum*abs(s)/dt)*xi",
-                constants={"quantum": self.quantum},
+                becomes=f"s + sqrt(quantum*{currents}/dt)*xi",
+                constants={"quantum": self.quantum, "tau": self.tau, "bias": self.bias},
                 noise={"xi": "normal"},
-                about="shot noise of the membrane current, variance quantum·|dx| per step",
+                about="shot noise of the currents into and out of the membrane",
             ),
         )
 
@@ -191,7 +206,7 @@ class TelegraphNoise(Piece):
     """
 
     kind: Literal["telegraph_noise"] = "telegraph_noise"
-    amplitude: float
+    amplitude: Finite
     """Height of the jump: units of the signal, or a fraction of it if `relative`."""
     tau_on: Positive
     """Mean dwell time in the state z = 1, seconds."""
@@ -227,35 +242,54 @@ class TelegraphNoise(Piece):
         )
 
 
-class ReadNoise(Piece):
-    """Noise of each read of a signal: s + σ ξ, or s (1 + σ ξ); drawn once per time step."""
+class ReadNoise(Sampled):
+    """Noise of each read of a signal: s + σ ξ, or s (1 + σ ξ).
+
+    Signals of units are read for each sample of a batch on its own. Weights are read once for all
+    samples, unless `batch = "independent"`: then each sample reads the array again, as an array
+    that is shown one sample after the other does, and the noise of a line is added to its sum
+    (√(Σ_j σ_ij² r_j²), exact in distribution, both directions independent; see `array_read_noise`).
+    """
 
     kind: Literal["read_noise"] = "read_noise"
     sigma: NotNegative
     """Standard deviation per read: units of the signal, or a fraction of it if `relative`."""
     where: Literal["membrane", "rate", "error", "product", "feedback", "weight", "output"]
     relative: bool = False
+    batch: Literal["shared", "independent"] = "shared"
+    """For `where = "weight"`: whether all samples of a batch see one draw, or each its own."""
+
+    @model_validator(mode="after")
+    def _of_weights(self) -> Self:
+        if self.batch == "independent" and self.where != "weight":
+            raise ValueError(
+                f'batch = "independent" is for where = "weight"; {self.where} differs between '
+                "samples anyway"
+            )
+        return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s + σ ξ."""
-        return (
-            Effect(
-                name=name,
-                site=self.where,
-                becomes="s*(1 + sigma*xi)" if self.relative else "s + sigma*xi",
-                constants={"sigma": self.sigma},
-                noise={"xi": "normal"},
-                about="noise per read (one read per time step)",
-            ),
+        if self.batch == "independent":
+            spread = "sqrt(squared_power)" if self.relative else "sqrt(power)"
+            return _on_lines(name, spread, {"sigma": self.sigma}, self.t_sample)
+        made = Effect(
+            name=name,
+            site=self.where,
+            becomes="s*(1 + sigma*xi)" if self.relative else "s + sigma*xi",
+            constants={"sigma": self.sigma},
+            noise={"xi": "normal"},
+            about="noise per read",
         )
+        return (redrawn(made, self.t_sample),)
 
 
-class ArrayReadNoise(Piece):
+class ArrayReadNoise(Sampled):
     """Independent read noise of every device, added up on the output line, exact in distribution.
 
         y_i + ξ_i √(Σ_j σ_ij² r_j²),   σ_ij = σ |w_ij|, σ √(|w_ij| range) or σ range
 
-    Forward and backward reads are independent.
+    Forward and backward reads are independent, and so are the samples of a batch.
     """
 
     kind: Literal["array_read_noise"] = "array_read_noise"
@@ -276,7 +310,16 @@ class ArrayReadNoise(Piece):
         constants = {"sigma": self.sigma}
         if self.reference != "weight":
             constants["range"] = self.range
-        return tuple(
+        return _on_lines(name, spread, constants, self.t_sample)
+
+
+def _on_lines(
+    name: str, spread: str, constants: dict[str, float], period: float | None
+) -> tuple[Effect, ...]:
+    """Return noise of this spread on both sums of an array."""
+    sites: tuple[Literal["product", "feedback"], ...] = ("product", "feedback")
+    return tuple(
+        redrawn(
             Effect(
                 name=f"{name}_{site}",
                 site=site,
@@ -284,6 +327,8 @@ class ArrayReadNoise(Piece):
                 constants=constants,
                 noise={"xi": "normal"},
                 about="read noise of all devices of a line, per read",
-            )
-            for site in ("product", "feedback")
+            ),
+            period,
         )
+        for site in sites
+    )

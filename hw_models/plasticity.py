@@ -6,13 +6,17 @@ spreads and noise.
 
 from __future__ import annotations
 
-from math import exp
+from math import expm1
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hw_models.numbers import Curvature, Exponent, NotNegative, Spread
 from hw_models.plasticity_device import Device, Law, affine_law
-from pcsim.frozen import NotNegative, Positive
+from hw_models.several import Curve
+
+Steepness = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+Amplitude = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
 class ConstantDevice(Device):
@@ -33,11 +37,11 @@ class LinearDevice(Device):
     """
 
     kind: Literal["linear_device"] = "linear_device"
-    gamma_up: NotNegative = 1.0
+    gamma_up: Steepness = 1.0
     """Relative loss of the up step at the upper bound."""
-    gamma_down: NotNegative = 1.0
+    gamma_down: Steepness = 1.0
     """Relative loss of the down step at the lower bound."""
-    gamma_spread: NotNegative = 0.0
+    gamma_spread: Spread = 0.0
     """Device-to-device standard deviation of both, relative, each drawn on its own."""
     slope_at: Literal["device", "nominal"] = "device"
     """Whether the slope refers to the device's own bound or to the nominal one."""
@@ -96,22 +100,24 @@ class ExponentialDevice(Device):
     """
 
     kind: Literal["exponential_device"] = "exponential_device"
-    A_up: float
-    A_down: float
+    A_up: Amplitude
+    A_down: Amplitude
     """Negative values raise the step above dw_min where the exponential is large."""
-    gamma_up: Annotated[float, Field(allow_inf_nan=False)]
-    gamma_down: Annotated[float, Field(allow_inf_nan=False)]
-    a: float = 1.0
+    gamma_up: Exponent
+    gamma_down: Exponent
+    a: Exponent = 1.0
     """Scale of the conductance in the exponent."""
-    b: float = 0.0
+    b: Exponent = 0.0
     """Offset in the exponent."""
 
     def law(self) -> Law:
         """Return max(0, 1 − A e^{±γz})."""
         z = "(u*scale + b)"
+        # c in e^{c u}, kept away from zero: there steps do not depend on u
+        bend = "gamma_{0}*scale + int(abs(gamma_{0}*scale) < 1e-6)*(1e-6 - gamma_{0}*scale)"
         return Law(
-            f"clip(1 - A_up*exp(gamma_up*{z}), 0, 1e6)",
-            f"clip(1 - A_down*exp(-gamma_down*{z}), 0, 1e6)",
+            f"clip(1 - A_up*exp(clip(gamma_up*{z}, -60, 60)), 0, 1e6)",
+            f"clip(1 - A_down*exp(clip(-gamma_down*{z}, -60, 60)), 0, 1e6)",
             {
                 "A_up": self.A_up,
                 "A_down": self.A_down,
@@ -121,6 +127,7 @@ class ExponentialDevice(Device):
                 "b": self.b,
             },
             {"scale": "2*a/(top - bottom)"},
+            curve=Curve("exponential", bend.format("up"), bend.format("down")),
         )
 
 
@@ -128,17 +135,23 @@ class PowerDevice(Device):
     """Steps that fall with a power of the relative distance to the bound ahead: law = ω^γ."""
 
     kind: Literal["power_device"] = "power_device"
-    gamma_up: NotNegative = 1.0
-    gamma_down: NotNegative = 1.0
+    gamma_up: Steepness = 1.0
+    gamma_down: Steepness = 1.0
     """Exponents; 0 is a constant step."""
-    gamma_spread: NotNegative = 0.0
+    gamma_spread: Spread = 0.0
     """Device-to-device standard deviation of both, relative, each drawn on its own."""
 
     def law(self) -> Law:
         """Return ω^γ with ω₊ = (b₊ − u)/(b₊ − b₋), ω₋ = (u − b₋)/(b₊ − b₋)."""
+        left = (
+            "clip((top - u)/(top - bottom), 0, 1)",
+            "clip((u - bottom)/(top - bottom), 0, 1)",
+        )
+        # 1 − γ, kept away from zero: there the flow of the law has another form
+        bend = "1 - power_{0} + int(abs(1 - power_{0}) < 1e-3)*(1e-3 - 1 + power_{0})"
         return Law(
-            "clip((top - u)/(top - bottom), 0, 1)**power_up",
-            "clip((u - bottom)/(top - bottom), 0, 1)**power_down",
+            f"{left[0]}**power_up",
+            f"{left[1]}**power_down",
             {
                 "gamma_up": self.gamma_up,
                 "gamma_down": self.gamma_down,
@@ -149,6 +162,7 @@ class PowerDevice(Device):
                 "power_down": "gamma_down*clip(1 + gamma_spread*d_gamma_down, 0, 1e6)",
             },
             ("d_gamma_up", "d_gamma_down"),
+            curve=Curve("power", bend.format("up"), bend.format("down"), left),
         )
 
 
@@ -161,9 +175,9 @@ class PulseCurveDevice(Device):
     """
 
     kind: Literal["pulse_curve_device"] = "pulse_curve_device"
-    curvature_up: Positive
+    curvature_up: Curvature
     """A/P: pulses per e-fold, relative to the pulses from bound to bound; large is straight."""
-    curvature_down: Positive
+    curvature_down: Curvature
     """The same for down pulses."""
 
     @model_validator(mode="after")
@@ -178,8 +192,8 @@ class PulseCurveDevice(Device):
         constants: dict[str, float] = {}
         for side, curvature in (("up", self.curvature_up), ("down", self.curvature_down)):
             # B relative to the distance of the bounds, and what one pulse takes of the way to B
-            constants[f"reach_{side}"] = 1 / (1 - exp(-1 / curvature))
-            constants[f"share_{side}"] = (1 - exp(-1 / (curvature * pulses))) / self.dw_min
+            constants[f"reach_{side}"] = -1 / expm1(-1 / curvature)
+            constants[f"share_{side}"] = -expm1(-1 / (curvature * pulses)) / self.dw_min
         return affine_law(
             ("share_up*ahead_up", "share_up"),
             ("-share_down*ahead_down", "(-share_down)"),

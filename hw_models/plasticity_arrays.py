@@ -9,70 +9,105 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.piece import Piece
+from hw_models.clock import Clocked, at_writes, gathered
+from hw_models.numbers import NotNegative, Positive
 from hw_models.plasticity import TrainingDevice
-from pcsim.frozen import NotNegative, Positive
+from hw_models.plasticity_device import Device
 from pcsim.substrate import Effect, Memory
+from pcsim.substrate.expression import Expression
 
 
-class DevicePair(Piece):
+class DevicePair(Clocked):
     """w = g⁺ − g⁻ of two devices that can only be raised; a refresh undoes their wear.
 
-    The memory holds what both share, worn = min(g⁺, g⁻), so that g⁺ = worn + max(w, 0) and
-    g⁻ = worn + max(−w, 0). Raising the weaker side adds to worn. When one side comes to
-    `refresh_at` of its bound, both are reset and the difference is written anew (worn = 0), unless
-    they share less than a pulse.
+    Once per write the pair is checked: if the larger conductance is above `refresh_at` and the
+    smaller above `refresh_floor` of the window 0 … w_max, both are reset and the difference is
+    written anew by open-loop pulses through the device, |w|/dw_min of them and at most
+    `refresh_pulses`: nobody looks where they lead. The request of that write waits for the next.
+    The memory holds both conductances; what they share is min(g⁺, g⁻), and the rest is w.
     """
 
     kind: Literal["device_pair"] = "device_pair"
     device: TrainingDevice
     """Both devices; bounds 0 … w_max, only its up steps are used."""
-    refresh_at: Annotated[float, Field(gt=0, le=1)] = 0.75
-    """Share of the nominal w_max at which a pair is refreshed; 1 never refreshes."""
+    refresh_at: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.75
+    """Share of the nominal w_max above which the larger one must be; 1 never refreshes."""
+    refresh_floor: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.25
+    """Share of the nominal w_max above which the smaller one must be."""
     refresh_noise: NotNegative = 0.0
-    """Standard deviation of the weight written by a refresh, network units."""
+    """Standard deviation of a conductance after its reset, device units; none is below zero."""
+    refresh_pulses: Annotated[int, Field(ge=1, le=10**6)] = 31
+    """Most pulses that a refresh sends."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.device.w_min != 0:
             raise ValueError(f"device.w_min must be 0 in a pair, got {self.device.w_min:g}")
+        if self.refresh_floor >= self.refresh_at:
+            raise ValueError(
+                f"refresh_floor must be below refresh_at, got {self.refresh_floor:g} and "
+                f"{self.refresh_at:g}"
+            )
+        _without_clock(self.device)
         return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
-        """Return the change of g⁺ − g⁻ with worn as memory."""
-        # g⁺ + g⁻ grew by `raised` in the last step: what |w| did not grow by, both sides share.
-        shared = "clip(worn + started*(size + raised - abs(w))/2, 0, 1e30)"
-        full = f"int({shared} + abs(w) > limit)*int({shared} > dw)"
-        worn = f"{shared}*(1 - {full})"
-        plus = self.device.response("abs(s)", f"({worn} + clip(w, 0, 1e30))", "_p", only_up=True)
-        minus = self.device.response("abs(s)", f"({worn} + clip(-w, 0, 1e30))", "_m", only_up=True)
-        error = f"{full}*refresh_noise*xi_refresh"
-        limit = self.refresh_at * self.device.w_max * self.device.range
+        """Return the change of g⁺ − g⁻ with both as memory."""
+        worn = "((g_plus + g_minus - abs(g_plus - g_minus))/2)"
+        full = f"(int({worn} + abs(w) > limit)*int({worn} > least))"
+        request = f"(s + waiting)*(1 - {full})"
+        pulses = (
+            "dw*clip(floor(abs(w)/dw + u_refresh), 0, most)" if self.device.dw_min else "abs(w)"
+        )
+        texts = {}
+        for side, sign in (("plus", ""), ("minus", "-")):
+            base = f"((1 - {full})*({worn} + clip({sign}w, 0, 1e30)) + {full}*reset_{side})"
+            asked = f"(clip({sign}{request}, 0, 1e30) + {full}*int({sign}w > 0)*{pulses})"
+            reset = f"clip(refresh_noise*xi_{side}, 0, 1e30)"
+            made = self.device.response("asked_here", "g_here", f"_{side}", only_up=True)
+            names = {"asked_here": asked, "g_here": base, "xi": f"xi_cycle_{side}"}
+            text = f"{base} + {Expression(made.text).renamed(names)}"
+            texts[side] = Expression(text).renamed({f"reset_{side}": reset}), made
+        (plus, of_plus), (minus, of_minus) = texts["plus"], texts["minus"]
+        scale = self.device.w_max * self.device.range
         never = self.refresh_at == 1
+        noise: dict[str, Literal["normal", "uniform"]] = {
+            "xi_cycle_plus": "normal",
+            "xi_cycle_minus": "normal",
+            "xi_plus": "normal",
+            "xi_minus": "normal",
+        }
+        if self.device.dw_min:
+            noise["u_refresh"] = "uniform"
+        pair = Effect(
+            name=name,
+            site="write",
+            becomes="g_plus - g_minus - w",
+            constants=dict(of_plus.constants)
+            | {
+                "limit": 1e30 if never else self.refresh_at * scale,
+                "least": self.refresh_floor * scale,
+                "refresh_noise": self.refresh_noise * self.device.range,
+                "most": float(self.refresh_pulses),
+            },
+            draws=dict(of_plus.draws) | dict(of_minus.draws),
+            parameters=dict(of_plus.parameters) | dict(of_minus.parameters),
+            noise=noise,
+            memory={
+                "g_plus": Memory(update=plus),
+                "g_minus": Memory(update=minus),
+                "waiting": Memory(update=f"{full}*(s + waiting)"),
+            },
+            about="difference of two one-way devices, refreshed when both are worn",
+        )
         return (
+            *gathered(name, self.t_write),
             *self.device.pulses(name),
-            Effect(
-                name=name,
-                site="write",
-                becomes="sign(s)*raised + refreshed*refresh_noise*xi_refresh",
-                constants=dict(plus.constants)
-                | {"limit": 1e30 if never else limit, "refresh_noise": self.refresh_noise},
-                draws=dict(plus.draws) | dict(minus.draws),
-                parameters=dict(plus.parameters) | dict(minus.parameters),
-                noise={"xi": "normal", "xi_refresh": "normal"},
-                memory={
-                    "raised": Memory(update=f"int(s > 0)*{plus.text} + int(s < 0)*{minus.text}"),
-                    "worn": Memory(update=worn),
-                    "refreshed": Memory(update=full),
-                    "size": Memory(update=f"abs(w + {error})"),
-                    "started": Memory(start="0", update="1"),
-                },
-                about="difference of two one-way devices, refreshed when one is full",
-            ),
+            at_writes(pair, self.t_write),
         )
 
 
-class FastArray(Piece):
+class FastArray(Clocked):
     """Tiki-Taka-style transfer: a fast array takes the updates, a slow one holds the weight.
 
         a ← a + response(s; a)          at each write, on the fast devices
@@ -87,26 +122,43 @@ class FastArray(Piece):
     """The fast devices."""
     rate: Positive
     """Share of the fast weight that one transfer asks for."""
-    every: Annotated[int, Field(ge=1)] = 1
-    """Writes per transfer."""
+    every: Annotated[int, Field(ge=1, le=10**9)] = 1
+    """Writes (of t_write each) per transfer."""
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> Self:
+        _without_clock(self.device)
+        return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the transfer; the memory holds the fast weight and counts writes."""
         made = self.device.response("s", "fast")
+        transfer = Effect(
+            name=name,
+            site="write",
+            becomes="rate*fast*int(count < 1)",
+            constants=dict(made.constants) | {"rate": self.rate, "every": float(self.every)},
+            draws=made.draws,
+            parameters=made.parameters,
+            noise={"xi": "normal"},
+            memory={
+                "fast": Memory(update=f"fast + {made.text}"),
+                "count": Memory(update="(count + 1)*int(count + 1 < every)"),
+            },
+            about="fast array, transferred to the slow one",
+        )
         return (
+            *gathered(name, self.t_write),
             *self.device.pulses(name),
-            Effect(
-                name=name,
-                site="write",
-                becomes="rate*fast*int(count < 1)",
-                constants=dict(made.constants) | {"rate": self.rate, "every": float(self.every)},
-                draws=made.draws,
-                parameters=made.parameters,
-                noise={"xi": "normal"},
-                memory={
-                    "fast": Memory(update=f"fast + {made.text}"),
-                    "count": Memory(update="(count + 1)*int(count + 1 < every)"),
-                },
-                about="fast array, transferred to the slow one",
-            ),
+            at_writes(transfer, self.t_write),
+        )
+
+
+def _without_clock(device: Device) -> None:
+    """Refuse a clock, or write noise, of the device inside, which would not be heeded."""
+    if device.t_write is not None:
+        raise ValueError("device.t_write: set t_write of the piece that holds the device")
+    if device.write_noise:
+        raise ValueError(
+            'device.write_noise is not seen here; add a piece write_noise with mode = "seen"'
         )

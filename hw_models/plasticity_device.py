@@ -1,11 +1,12 @@
 """What every training device shares: step sizes, bounds, spreads, cycle noise, and two drives.
 
-    pulsed       q = dw·floor(|s|/dw + U), so that E[q] = |s|: whole pulses
-    continuous   q = |s|: the pulse rate is the drive, dw/dt = rate·step(w), no clock
-    response     Δw = ±gain·law(w)·q + cycle noise, clipped at the device's own bounds
+    pulsed       n = floor(|s|/dw + U) whole pulses, E[n·dw] = |s|; each is a step of the law
+    continuous   the pulse rate is the drive, dw/dt = rate·step(w): the flow of the law, no clock
+    response     Δw = what n pulses (or the flow) lead to + cycle noise, clipped at the own bounds
 
 Conductances are in device units; `range` says which weight of the network is one device unit.
-A write of several pulses in one step takes the law at the weight before them.
+Several pulses in one step follow the law from pulse to pulse (`several`), so that a long step does
+what many short ones do.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.piece import Piece
-from pcsim.frozen import NotNegative, Positive
+from hw_models import several
+from hw_models.clock import Clocked, at_samples, gathered
+from hw_models.numbers import Granularity, NotNegative, NotPositive, Positive, Spread
 from pcsim.substrate import Draw, Effect, Memory
 from pcsim.substrate.expression import Expression
 
-NotPositive = Annotated[float, Field(le=0, allow_inf_nan=False)]
 SpreadLaw = Literal["normal", "lognormal"]
 SMALLEST_SHARE = 0.1
 """With a wide normal spread, a bound keeps at least this share of its nominal value."""
@@ -39,7 +40,9 @@ class Law:
     """Values per device, from constants, `top`, `bottom`, and draws."""
     draws: tuple[str, ...] = ()
     affine: tuple[tuple[str, str], tuple[str, str]] | None = None
-    """(at u = 0, loss per u) of up and down, where steps are at_zero − loss·u: computed faster."""
+    """(at u = 0, loss per u) of up and down, where steps are at_zero − loss·u."""
+    curve: several.Curve | None = None
+    """How the step changes along the way, where it is not affine."""
 
 
 def affine_law(
@@ -64,26 +67,26 @@ class Response:
     parameters: Mapping[str, str]
 
 
-class Device(Piece):
+class Device(Clocked):
     """A device that learns; each law is a piece of its own."""
 
-    dw_min: NotNegative
+    dw_min: Granularity
     """Change by one pulse, device units; 0 means no granularity."""
-    dw_spread: NotNegative = 0.0
+    dw_spread: Spread = 0.0
     """Device-to-device standard deviation of dw_min, relative (of its logarithm if lognormal)."""
     dw_law: SpreadLaw = "normal"
     """Lognormal has its median at dw_min."""
-    imbalance: Annotated[float, Field(gt=-1, lt=1)] = 0.0
+    imbalance: Annotated[float, Field(gt=-1, lt=1, allow_inf_nan=False)] = 0.0
     """Makes one side weaker, relative to dw_min: down steps if positive, up steps if negative."""
-    imbalance_spread: NotNegative = 0.0
+    imbalance_spread: Spread = 0.0
     """Device-to-device standard deviation of the imbalance; moves both sides apart."""
     w_max: Positive = 1.0
     """Upper bound, device units."""
-    w_max_spread: NotNegative = 0.0
+    w_max_spread: Spread = 0.0
     """Device-to-device standard deviation of w_max, relative."""
     w_min: NotPositive = -1.0
     """Lower bound, device units."""
-    w_min_spread: NotNegative = 0.0
+    w_min_spread: Spread = 0.0
     """Device-to-device standard deviation of w_min, relative."""
     bounds_law: SpreadLaw = "normal"
     cycle_noise: NotNegative = 0.0
@@ -129,6 +132,7 @@ class Device(Piece):
         """Return pulses (if pulsed), the response, and the apparent weight (if it differs)."""
         made = self.response("s", "w")
         return (
+            *gathered(name, self.t_write),
             *self.pulses(name),
             Effect(
                 name=name,
@@ -140,12 +144,17 @@ class Device(Piece):
                 noise={"xi": "normal"},
                 about=f"response of a {self.kind.replace('_', ' ')}, clipped at its own bounds",
             ),
-            *touched(f"{name}_seen", self.write_noise * self.quantum),
+            *touched(f"{name}_seen", self.write_noise * self.quantum, self.t_write),
         )
+
+    @property
+    def pulsed(self) -> bool:
+        """Whether requests are carried out in whole pulses."""
+        return self.drive == "pulsed" and self.dw_min > 0
 
     def pulses(self, name: str) -> tuple[Effect, ...]:
         """Return the rounding of a request to whole pulses, exact in the mean."""
-        if self.drive == "continuous" or not self.dw_min:
+        if not self.pulsed:
             return ()
         return (
             Effect(
@@ -188,24 +197,9 @@ class Device(Piece):
         if zero:
             parameters["zero"] = zero
         u = f"({w}/range + zero)" if zero else f"({w}/range)"
-        if law.affine is not None:
-            parameters |= _sides("step", *(_at_weight_zero(a, b, zero) for a, b in law.affine))
-            step = "step_up" if only_up else f"(step_mean + sign({s})*step_side)"
-            if any(b != "0" for _, b in law.affine):
-                parameters |= _sides("loss", *(f"({b})/range" for _, b in law.affine))
-                loss = "loss_up" if only_up else f"(loss_mean + sign({s})*loss_side)"
-                step = f"({step} - {loss}*{w})"
-        elif only_up:
-            step = f"gain_up*({law.up})"
-        else:
-            step = f"(int({s} > 0)*gain_up*({law.up}) + int({s} <= 0)*gain_down*({law.down}))"
-        noise = f"sqrt(abs({s})*(cycle_noise**2*dw))*xi"
-        if self.cycle_reference == "dw_min":
-            parameters |= _sides("unit", "1", "1")
-            unit = "unit_up" if only_up else f"(unit_mean + sign({s})*unit_side)"
-            change = f"{step}*{s} + {unit}*{noise}"
-        else:
-            change = f"{step}*({s} + {noise})"
+        moved = several.moved(self, law, s, w, zero, only_up)
+        parameters |= moved.parameters
+        change = moved.text
         if self.cycle_add or self.cycle_slope:
             constants |= {"cycle_add": self.cycle_add, "cycle_slope": self.cycle_slope}
             extra = "range*(cycle_add + cycle_slope*abs(u))"
@@ -223,20 +217,6 @@ class Device(Piece):
         )
 
 
-def _sides(name: str, up: str, down: str) -> dict[str, str]:
-    """Return gain·text of either side, and both as mean ± half their difference."""
-    return {
-        f"{name}_up": f"gain_up*({up})",
-        f"{name}_down": f"gain_down*({down})",
-        f"{name}_mean": f"({name}_up + {name}_down)/2",
-        f"{name}_side": f"({name}_up - {name}_down)/2",
-    }
-
-
-def _at_weight_zero(at_zero: str, loss: str, zero: str) -> str:
-    return f"{at_zero} - ({loss})*zero" if zero and loss != "0" else at_zero
-
-
 def varied(name: str, law: SpreadLaw, floor: float | None = SMALLEST_SHARE) -> str:
     """Return the factor of a parameter that differs between devices: 1 + σd or e^{σd}.
 
@@ -249,23 +229,20 @@ def varied(name: str, law: SpreadLaw, floor: float | None = SMALLEST_SHARE) -> s
     return f"clip(1 + {name}_spread*d_{name}, {floor:g}, 1e6)"
 
 
-def touched(name: str, sigma: float) -> tuple[Effect, ...]:
+def touched(name: str, sigma: float, t_write: float | None = None) -> tuple[Effect, ...]:
     """Return the error of the seen weight that is redrawn whenever the stored one changes."""
     if not sigma:
         return ()
-    return (
-        Effect(
-            name=name,
-            site="weight",
-            becomes="s + sigma*error",
-            constants={"sigma": sigma},
-            noise={"xi": "normal"},
-            memory={
-                "error": Memory(
-                    start="start_xi", update="error + int(abs(s - last) > 0)*(xi - error)"
-                ),
-                "last": Memory(update="s"),
-            },
-            about="write noise, redrawn when a device is touched",
-        ),
+    seen = Effect(
+        name=name,
+        site="weight",
+        becomes="s + sigma*error",
+        constants={"sigma": sigma},
+        noise={"xi": "normal"},
+        memory={
+            "error": Memory(start="start_xi", update="error + int(abs(s - last) > 0)*(xi - error)"),
+            "last": Memory(update="s"),
+        },
+        about="write noise, redrawn when a device is touched",
     )
+    return (at_samples(seen, t_write),)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from hw_models.clock import Clocked, at_writes, gathered
+from hw_models.numbers import Finite, NotNegative, Positive, Spread
 from hw_models.piece import Piece
 from hw_models.plasticity_device import touched
-from pcsim.frozen import NotNegative, Positive
 from pcsim.substrate import Draw, Effect, Memory
 
 
-class UpdateThreshold(Piece):
-    """Requests below a threshold are lost."""
+class UpdateThreshold(Clocked):
+    """Requests below a threshold are lost, at each write."""
 
     kind: Literal["update_threshold"] = "update_threshold"
     threshold: NotNegative
-    """Smallest change of a weight that is carried out in one step, network units."""
+    """Smallest change of a weight that is carried out in one write, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s where |s| ≥ threshold, else 0."""
         return (
+            *gathered(name, self.t_write),
             Effect(
                 name=name,
                 site="write",
@@ -66,7 +68,7 @@ class UpdateAccumulator(Piece):
         )
 
 
-class Retention(Piece):
+class Retention(Clocked):
     """Stored weights relax to a reference: dw/dt = (reference − w)/lifetime, while learning.
 
     Balances learning at w_∞ = w*/(1 + τ_w/(lifetime·σ_f²)) for reference 0.
@@ -74,41 +76,52 @@ class Retention(Piece):
 
     kind: Literal["retention"] = "retention"
     lifetime: Positive
-    """Time constant of the loss: seconds, or number of updates."""
+    """Time constant of the loss: seconds, or number of updates (of t_write each)."""
     per: Literal["second", "update"] = "second"
-    lifetime_spread: NotNegative = 0.0
+    lifetime_spread: Spread = 0.0
     """Device-to-device standard deviation of the lifetime, relative."""
-    reference: float = 0.0
+    reference: Finite = 0.0
     """What weights relax to, network units."""
     reference_spread: NotNegative = 0.0
     """Device-to-device standard deviation of the reference, network units."""
 
+    @model_validator(mode="after")
+    def _one_clock(self) -> Self:
+        if self.per == "second" and self.t_write is not None:
+            raise ValueError('t_write is for per = "update"; a lifetime in seconds needs no clock')
+        if self.per == "update" and self.lifetime < 1:
+            raise ValueError(f"lifetime must be at least one update, got {self.lifetime:g}")
+        return self
+
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s + (reference − w)·(1 − e^{−dt/lifetime}), or /lifetime per update."""
         lifetime = "(lifetime*clip(1 + lifetime_spread*d_lifetime, 0.1, 1e6))"
-        share = {"second": f"(1 - exp(-dt/{lifetime}))", "update": f"(1/{lifetime})"}[self.per]
-        return (
-            Effect(
-                name=name,
-                site="write",
-                becomes=f"s + (reference + reference_spread*d_reference - w)*{share}",
-                constants={
-                    "lifetime": self.lifetime,
-                    "lifetime_spread": self.lifetime_spread,
-                    "reference": self.reference,
-                    "reference_spread": self.reference_spread,
-                },
-                draws={"d_lifetime": Draw(), "d_reference": Draw()},
-                about=f"loss of the stored weight, lifetime per {self.per}",
-            ),
+        share = {
+            "second": f"(1 - exp(-dt/{lifetime}))",
+            "update": f"clip(1/{lifetime}, 0, 1)",
+        }[self.per]
+        lost = Effect(
+            name=name,
+            site="write",
+            becomes=f"s + (reference + reference_spread*d_reference - w)*{share}",
+            constants={
+                "lifetime": self.lifetime,
+                "lifetime_spread": self.lifetime_spread,
+                "reference": self.reference,
+                "reference_spread": self.reference_spread,
+            },
+            draws={"d_lifetime": Draw(), "d_reference": Draw()},
+            about=f"loss of the stored weight, lifetime per {self.per}",
         )
+        return (*gathered(name, self.t_write), at_writes(lost, self.t_write))
 
 
-class WriteNoise(Piece):
+class WriteNoise(Clocked):
     """Noise of each write, of a size that does not depend on the request.
 
     `walk`: it stays in the stored weight, so that writes make a random walk. `seen`: the stored
-    weight is right, but seen with an error that is redrawn whenever the weight is touched.
+    weight is right, but seen with an error that is redrawn whenever the weight is touched (at most
+    once per `t_write`).
     """
 
     kind: Literal["write_noise"] = "write_noise"
@@ -119,8 +132,9 @@ class WriteNoise(Piece):
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s + σξ where something is written, or the error of the seen weight."""
         if self.mode == "seen":
-            return touched(name, self.sigma)
+            return touched(name, self.sigma, self.t_write)
         return (
+            *gathered(name, self.t_write),
             Effect(
                 name=name,
                 site="write",
@@ -132,13 +146,13 @@ class WriteNoise(Piece):
         )
 
 
-class PulseTrain(Piece):
+class PulseTrain(Clocked):
     """A request as coincidences of two stochastic pulse trains of BL slots.
 
-    Each slot has a coincidence with p = |s|/(dw·BL): mean |s|, variance dw·|s|·(1 − p); |s| above
-    dw·BL is clipped. Exact for one sample at a time; on a sum over a batch the variance is that of
-    one train. Put it before a device with drive = "continuous", which then responds to whole
-    pulses.
+    Each write is one train (see `t_write`). Each slot has a coincidence with p = |s|/(dw·BL): mean
+    |s|, variance dw·|s|·(1 − p); |s| above dw·BL is clipped. Exact for one sample at a time; on a
+    sum over a batch the variance is that of one train. Put it before a pulsed device of the same
+    dw, which then responds to whole pulses.
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
@@ -152,6 +166,7 @@ class PulseTrain(Piece):
         names = [f"u_{k}" for k in range(self.slots)]
         hits = " + ".join(f"int({u}*(dw*slots) < abs(s))" for u in names)
         return (
+            *gathered(name, self.t_write),
             Effect(
                 name=name,
                 site="write",

@@ -61,7 +61,8 @@ def text(hardware: Hardware) -> str:
     ]
     for name, piece in hardware.pieces.items():
         lines += ["", f"[pieces.{name}]"]
-        lines += [f"{key} = {_value(value)}" for key, value in piece.model_dump().items()]
+        fields = piece.model_dump(exclude_none=True)  # a period that is not set has no value
+        lines += [f"{key} = {_value(value)}" for key, value in fields.items()]
     return "\n".join(lines) + "\n"
 
 

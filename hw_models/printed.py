@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
+from hw_models.clock import clock_of
 from hw_models.description import Hardware
 from hw_models.piece import Piece
 from pcsim.frozen import Frozen
@@ -48,6 +49,7 @@ def pages(hardware: Hardware) -> Iterator[str]:
         yield ""
         yield f"{name} ({piece.kind}): {_first_sentence(piece)}"
         yield from _fields(piece, "  ")
+        yield from (f"  {line}" for line in (clock_of(piece),) if line)
         for effect in piece.effects(name):
             yield from _equations(effect)
 
@@ -65,6 +67,8 @@ def _fields(piece: Frozen, indent: str) -> Iterator[str]:
         if isinstance(value, Piece):
             yield f"{indent}{field}: {value.kind}"
             yield from _fields(value, indent + "  ")
+            continue
+        if value is None:
             continue
         meaning = f"   # {meanings[field]}" if field in meanings else ""
         shown = f"{value:g}" if isinstance(value, float) else str(value)

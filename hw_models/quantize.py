@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from hw_models.clock import Clocked, Sampled, at_writes, gathered
+from hw_models.numbers import Finite, Positive, Spread
 from hw_models.piece import Piece
-from pcsim.frozen import NotNegative, Positive
-from pcsim.substrate import Draw, Effect
+from pcsim.substrate import Draw, Effect, Memory
 
 Bits = Annotated[int, Field(ge=2, le=32)]
 Rounding = Literal["nearest", "stochastic"]
@@ -26,11 +28,20 @@ def grid(bits: int, span: float) -> dict[str, float]:
     return {"lsb": span / m, "m": float(m)}
 
 
-class QuantizedWeights(Piece):
+def balanced_sum(terms: Sequence[str]) -> str:
+    """Return the sum with brackets in pairs: its depth is the logarithm of the number of terms."""
+    if len(terms) == 1:
+        return terms[0]
+    middle = len(terms) // 2
+    return f"({balanced_sum(terms[:middle])} + {balanced_sum(terms[middle:])})"
+
+
+class QuantizedWeights(Clocked):
     """Weights of b bits: 2^b − 1 levels, evenly spaced from −range to range, zero among them.
 
     With an accumulator the stored weight is exact and only what the array presents is rounded.
-    Without, each write is rounded: nearest loses every update below half a step.
+    Without, each write is rounded: nearest loses every update below half a step, so that `t_write`
+    decides what is lost.
     """
 
     kind: Literal["quantized_weights"] = "quantized_weights"
@@ -47,6 +58,8 @@ class QuantizedWeights(Piece):
             raise ValueError(
                 "an accumulator's read is rounded to nearest; stochastic is for writes"
             )
+        if self.accumulator and self.t_write is not None:
+            raise ValueError("t_write is for accumulator = false; an accumulator adds all the time")
         return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -62,23 +75,22 @@ class QuantizedWeights(Piece):
                     about=f"{self.bits}-bit weights read from an exact accumulator",
                 ),
             )
-        return (
-            Effect(
-                name=name,
-                site="write",
-                becomes=f"lsb*{rounded('w + s', self.rounding)} - w",
-                constants=constants,
-                noise={"u": "uniform"} if self.rounding == "stochastic" else {},
-                about=f"{self.bits}-bit weights, each write rounded ({self.rounding})",
-            ),
+        written = Effect(
+            name=name,
+            site="write",
+            becomes=f"lsb*{rounded('w + s', self.rounding)} - w",
+            constants=constants,
+            noise={"u": "uniform"} if self.rounding == "stochastic" else {},
+            about=f"{self.bits}-bit weights, each write rounded ({self.rounding})",
         )
+        return (*gathered(name, self.t_write), at_writes(written, self.t_write))
 
 
 class WeightLevels(Piece):
     """Weights that can take only listed values; reads give the nearest one."""
 
     kind: Literal["weight_levels"] = "weight_levels"
-    levels: Annotated[tuple[float, ...], Field(min_length=2, strict=False)]
+    levels: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=4096, strict=False)]
     """Ascending, network units."""
 
     @model_validator(mode="after")
@@ -99,7 +111,7 @@ class WeightLevels(Piece):
             Effect(
                 name=name,
                 site="weight",
-                becomes=" + ".join(terms),
+                becomes=balanced_sum(terms),
                 constants=constants,
                 about=f"{len(self.levels)} weight levels",
             ),
@@ -114,11 +126,11 @@ class ConductancePair(Piece):
     """
 
     kind: Literal["conductance_pair"] = "conductance_pair"
-    levels: Annotated[int, Field(ge=2)] = 256
+    levels: Annotated[int, Field(ge=2, le=2**31)] = 256
     """Values that one conductance can take."""
-    on_off: Annotated[float, Field(gt=1)] = 10.0
+    on_off: Annotated[float, Field(gt=1, le=1e9, allow_inf_nan=False)] = 10.0
     """G_max/G_min."""
-    spread: NotNegative = 0.0
+    spread: Spread = 0.0
     """Device-to-device standard deviation of a conductance, relative to itself."""
     range: Positive = 1.0
     """Weight at G⁺ = G_max, G⁻ = G_min, network units."""
@@ -145,8 +157,11 @@ class ConductancePair(Piece):
         )
 
 
-class QuantizedStates(Piece):
-    """Potentials on a grid, as in digital neuromorphic chips: x ← lsb·round((x + dt·s)/lsb)."""
+class QuantizedStates(Sampled):
+    """Potentials on a grid, as in digital neuromorphic chips: x ← lsb·round((x + ∫ s dt)/lsb).
+
+    The chip updates its states every `t_sample`, by what the equations ask for in between.
+    """
 
     kind: Literal["quantized_states"] = "quantized_states"
     bits: Bits
@@ -156,13 +171,23 @@ class QuantizedStates(Piece):
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the velocity that leads to the grid point."""
-        return (
-            Effect(
-                name=name,
-                site="velocity",
-                becomes=f"(lsb*{rounded('x + dt*s', self.rounding)} - x)/dt",
-                constants=grid(self.bits, self.range),
-                noise={"u": "uniform"} if self.rounding == "stochastic" else {},
-                about=f"{self.bits}-bit states, {self.rounding} rounding",
-            ),
+        made = Effect(
+            name=name,
+            site="velocity",
+            becomes=f"(lsb*{rounded('x + dt*s', self.rounding)} - x)/dt",
+            constants=grid(self.bits, self.range),
+            noise={"u": "uniform"} if self.rounding == "stochastic" else {},
+            about=f"{self.bits}-bit states, {self.rounding} rounding",
         )
+        if self.t_sample is None:
+            return (made,)
+        tick = "int(floor((t + dt)/period + 1e-6) > ticks)"
+        constants = {**made.constants, "period": self.t_sample}
+        total = rounded("x + moved", self.rounding)
+        memory = {
+            "moved": Memory(update="dt*s + (1 - tick)*moved"),
+            "tick": Memory(update=tick),
+            "ticks": Memory(update="floor((t + dt)/period + 1e-6)"),
+        }
+        clocked = {"becomes": f"tick*(lsb*{total} - x)/dt", "constants": constants}
+        return (made.model_copy(update={**clocked, "memory": memory}),)

@@ -10,7 +10,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,18 @@ def root(value: Tensor) -> Tensor:
         return torch.from_numpy(np.sqrt(value.numpy()))
 
 
-def _indicator(condition: bool | Tensor) -> Value:
+def _indicator(condition: bool | Tensor, dtype: torch.dtype | None = None) -> Value:
     if not isinstance(condition, Tensor):
         return float(condition)
-    return condition.to(torch.get_default_dtype())
+    return condition.to(dtype or torch.get_default_dtype())
+
+
+def _precision(symbols: Mapping[str, Value]) -> torch.dtype | None:
+    """Return the precision in which a run computes: that of its signals."""
+    for value in symbols.values():
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value.dtype
+    return None
 
 
 FUNCTIONS: dict[str, Any] = {
@@ -136,9 +144,13 @@ class Expression:
         body = ast.Expression(rewritten(_Share(hoisted).visit(hoisted)))
         code = compile(ast.fix_missing_locations(body), f"<{self.text}>", "eval")
         scope = FUNCTIONS | _IN_PLACE | dict(fixed) | hoist.values
+        comparing = "int" in self.text
 
         def evaluate(symbols: Mapping[str, Value]) -> Value:
-            return eval(code, {"__builtins__": {}}, {**scope, **symbols})  # type: ignore[no-any-return]
+            known = {**scope, **symbols}
+            if comparing:  # 0 and 1 times a number is rounded to the precision of the 0 and 1
+                known["int"] = partial(_indicator, dtype=_precision(symbols))
+            return eval(code, {"__builtins__": {}}, known)  # type: ignore[no-any-return]
 
         return evaluate
 
@@ -185,12 +197,14 @@ class _Share(ast.NodeTransformer):
     """Name every part that occurs again, `(_shared0 := abs(s))`, and use the name from then on."""
 
     def __init__(self, tree: ast.expr) -> None:
+        self._keys: dict[int, int] = {}
+        _number(tree, self._keys, {})
         parts = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call)]
-        self._counts = Counter(ast.dump(part) for part in parts)
-        self._names: dict[str, str] = {}
+        self._counts = Counter(self._keys[id(part)] for part in parts)
+        self._names: dict[int, str] = {}
 
     def visit(self, node: ast.AST) -> Any:
-        key = ast.dump(node)
+        key = self._keys[id(node)]
         if (name := self._names.get(key)) is not None:
             return ast.Name(name, ast.Load())
         inside = self.generic_visit(node)
@@ -199,6 +213,21 @@ class _Share(ast.NodeTransformer):
         self._names[key] = f"_shared{len(self._names)}"
         assert isinstance(inside, ast.expr)
         return ast.NamedExpr(ast.Name(self._names[key], ast.Store()), inside)
+
+
+def _number(node: ast.AST, keys: dict[int, int], known: dict[tuple[object, ...], int]) -> int:
+    """Give every node a number, equal for equal parts, from the numbers of what it is made of."""
+    made: list[object] = [type(node).__name__]
+    for name, value in ast.iter_fields(node):
+        values = value if isinstance(value, list) else [value]
+        made.append(name)
+        for one in values:
+            if isinstance(one, ast.AST):
+                made.append(_number(one, keys, known))
+            else:
+                made += [type(one).__name__, one]
+    keys[id(node)] = known.setdefault(tuple(made), len(known))
+    return keys[id(node)]
 
 
 class _Rename(ast.NodeTransformer):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from scipy.signal import welch
 from site_world import relaxed, transform
 
@@ -33,6 +34,45 @@ def test_white_noise_has_one_variance_for_any_step(dt):
 
 
 @pytest.mark.parametrize("dt", STEPS)
+def test_noise_per_read_with_a_period_has_one_variance_for_any_step(dt):
+    """Reads every p: x ← x e^{−p} + (1 − e^{−p}) n, of variance σ² (1 − e^{−p})/(1 + e^{−p})."""
+    period, sigma = 0.4, 0.3
+    _, read = transform(
+        ReadNoise(sigma=sigma, where="error", t_sample=period), (20_000,), dt=dt
+    )
+    x = torch.zeros(1, 1, 20_000, dtype=torch.float64)
+    for _ in range(round(6 / dt)):
+        x = x - dt * read(x)
+    kept = (1 - dt) ** round(period / dt)  # what Euler's rule keeps over a period
+    assert float(x.var()) == pytest.approx(sigma**2 * (1 - kept) / (1 + kept), rel=0.04)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_weights_read_once_or_for_each_sample(relative):
+    """Shared: one array for all samples of a batch. Independent: equal variance, each its own."""
+    from pcsim.kernels.hooks import row_sums
+
+    rng = np.random.default_rng(0)
+    w, v = rng.normal(size=(3, 40)), rng.normal(size=40)
+    signal, array = torch.tensor(np.tile(v, (1, 2000, 1))), torch.tensor(w)[None]
+    fields = {"sigma": 0.1, "where": "weight", "relative": relative}
+    expected = 0.01 * ((w if relative else 1) ** 2 * v**2 * np.ones((3, 1))).sum(1)
+    _, shared = transform(ReadNoise(**fields), (3, 40))
+    noisy = [(signal @ shared(array).mT - signal @ array.mT)[0].numpy() for _ in range(400)]
+    assert all(np.ptp(one, axis=0).max() < 1e-9 for one in noisy)  # one draw for the batch
+    assert np.stack([one[0] for one in noisy]).var(0) == pytest.approx(expected, rel=0.3)
+    _, lines = transform(ReadNoise(**fields, batch="independent"), (3,))
+    sums = row_sums(lines.aggregates, signal, array)
+    each = (lines(signal @ array.mT, **sums) - signal @ array.mT)[0].numpy()
+    assert each.var(0) == pytest.approx(expected, rel=0.15)
+
+
+def test_only_weights_are_shared_by_a_batch():
+    with pytest.raises(ValidationError, match="differs between samples anyway"):
+        ReadNoise(sigma=0.1, where="rate", batch="independent")
+
+
+@pytest.mark.parametrize("dt", STEPS)
 def test_noise_per_read_does_depend_on_the_step(dt):
     """Negative control: what is drawn per read averages out as steps become shorter."""
     _, read = transform(ReadNoise(sigma=0.3, where="error"), (20_000,), dt=dt)
@@ -50,12 +90,31 @@ def test_thermal_noise_is_kt_over_c(dt):
 
 
 @pytest.mark.parametrize("dt", STEPS)
+def test_shot_noise_of_a_node_at_equilibrium_is_kt_over_c(dt):
+    """q = e/C and b = kT/e give kT/C where no net current flows."""
+    charge, boltzmann, capacitance = 1.602176634e-19, 1.380649e-23, 1e-13
+    millivolts = 1e3
+    piece = ShotNoise(
+        quantum=charge / capacitance * millivolts,
+        tau=1.0,
+        bias=boltzmann * 300 / charge * millivolts,
+    )
+    x = relaxed(piece, dt) / millivolts
+    assert x.std() / euler(dt) ** 0.5 == pytest.approx(204e-6, rel=0.02)
+    idle = relaxed(piece.model_copy(update={"bias": 0.0}), dt)
+    assert not idle.any()  # control: nothing flows, nothing is noisy
+
+
+@pytest.mark.parametrize("dt", STEPS)
 def test_shot_noise_has_the_variance_of_a_count(dt):
-    _, velocity = transform(ShotNoise(quantum=0.01), (40_000,), dt=dt)
-    current = torch.full((1, 1, 40_000), 3.0, dtype=torch.float64)
-    moved = sum(dt * velocity(current, x=current) for _ in range(round(2 / dt)))
-    assert float(moved.mean()) == pytest.approx(6.0, rel=1e-3)
-    assert float(moved.var()) == pytest.approx(0.01 * 6.0, rel=0.03)
+    """Carriers come at a rate x*/(qτ) and leave at random: x/q is Poisson with mean x*/q."""
+    tau, quantum, level = 0.5, 0.01, 3.0
+    _, velocity = transform(ShotNoise(quantum=quantum, tau=tau, bias=0.0), (40_000,), dt=dt)
+    x = torch.full((1, 1, 40_000), level, dtype=torch.float64)
+    for _ in range(round(6 * tau / dt)):
+        x = x + dt * velocity((level - x) / tau, x=x)
+    assert float(x.mean()) == pytest.approx(level, rel=1e-3)
+    assert float(x.var()) / euler(dt, tau) == pytest.approx(quantum * level, rel=0.03)
 
 
 @pytest.mark.parametrize("dt", STEPS)
@@ -137,7 +196,7 @@ def test_noise_of_all_devices_adds_up_on_the_line(reference, variance):
     "piece",
     [
         WhiteNoise(sigma=0.0),
-        ShotNoise(quantum=0.0),
+        ShotNoise(quantum=0.0, tau=1.0, bias=0.1),
         ThermalNoise(capacitance=1e-12, tau=1.0, temperature=0.0),
         ColouredNoise(sigma=0.0, tau_c=1.0),
         PinkNoise(sigma=0.0, tau_min=0.1, tau_max=10.0),

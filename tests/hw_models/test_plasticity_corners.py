@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from writing import Devices
@@ -15,6 +16,7 @@ from hw_models.plasticity import (
     PulseCurveDevice,
 )
 from hw_models.plasticity_arrays import DevicePair, FastArray
+from hw_models.plasticity_device import Device
 from hw_models.plasticity_rules import UpdateAccumulator, UpdateThreshold
 from pcsim.errors import ConfigError
 
@@ -148,22 +150,118 @@ def test_pair_memory_is_the_common_conductance():
     devices = Devices(PAIR, w=-0.3)
     for asked in (0.05, 0.05, -0.02, 0.4, 0.01):
         devices.write(asked)
-    devices.write(0.0)  # the memory catches up with the last change
+    g_plus, g_minus = conductances(devices)
+    assert g_plus == pytest.approx(0.51)
+    assert g_minus == pytest.approx(0.3 + 0.02)
+    assert float(devices.w) == pytest.approx(0.51 - 0.32)
+
+
+def conductances(devices: Devices) -> tuple[float, float]:
+    """Return the mean g⁺ and g⁻ of pairs."""
     memory = devices.chips.state()
-    g_plus, g_minus = 0.51, 0.3 + 0.02
-    worn = next(v for k, v in memory.items() if ".worn." in k)
-    assert float(worn) == pytest.approx(min(g_plus, g_minus))
-    assert float(devices.w) == pytest.approx(g_plus - g_minus)
+    plus, minus = (
+        next(v for k, v in memory.items() if f".{name}." in k) for name in ("g_plus", "g_minus")
+    )
+    return float(plus.mean()), float(minus.mean())
 
 
-def test_refresh_noise_is_written_once_per_refresh():
-    devices = Devices(PAIR.model_copy(update={"refresh_noise": 0.05}), count=20_000, w=0.7)
-    devices.write(-0.06)
-    devices.write(0.06)
-    assert float(devices.w.std()) < 1e-12  # g⁺ is at 0.76, above the limit
+@pytest.mark.parametrize(
+    ("start", "up", "down", "refreshed"),
+    [(0.5, 0.3, 0.3, True), (0.7, 0.2, 0.2, False), (0.2, 0.5, 0.3, False), (0.0, 0.7, 0.7, False)],
+)
+def test_pair_is_refreshed_only_if_both_are_worn(start, up, down, refreshed):
+    """g⁺ above 0.75 and g⁻ above 0.25 of the window; one alone is not enough."""
+    devices = Devices(PAIR, w=start)
+    devices.write(up)
+    devices.write(-down)
+    before = float(devices.w)
     devices.write(0.0)
+    g_plus, g_minus = conductances(devices)
+    assert (g_minus == 0) == refreshed
+    if not refreshed:
+        assert (g_plus, g_minus) == pytest.approx((start + up, down))
+    assert float(devices.w) == pytest.approx(before, abs=0.2 if refreshed else 1e-12)
+
+
+def test_refresh_is_open_loop_pulses_through_the_device():
+    """At most 31 pulses of a device whose steps shrink: the weight is not what it was."""
+    device = ConstantDevice(dw_min=0.01, w_min=0.0, w_max=1.0, dw_spread=0.3)
+    devices = Devices(DevicePair(device=device), count=4000, w=0.5)
+    gain = devices.fixed("gain_up_plus").numpy()
+    devices.w = devices.w * 0 + 0.5
+    devices.write(0.01 * 30)
+    devices.write(-0.01 * 60)
+    memory = devices.chips.state()
+    plus, minus = (
+        next(v for k, v in memory.items() if f".{name}." in k).numpy()
+        for name in ("g_plus", "g_minus")
+    )
+    worn = (np.maximum(plus, minus) > 0.75) & (np.minimum(plus, minus) > 0.25)
+    wanted = plus - minus
     devices.write(0.0)
-    assert float(devices.w.std()) == pytest.approx(0.05, rel=0.03)
+    up = worn & (wanted > 0)
+    assert 0.1 < up.mean() < 0.9
+    pulses = np.minimum(wanted[up] / 0.01, 31)
+    reached = devices.w.numpy()[up]
+    assert np.abs(reached - gain[up] * 0.01 * pulses).max() < 0.011 * gain[up].max()
+    assert np.abs(reached - wanted[up]).max() > 0.05  # control: nobody looked
+    assert np.allclose(devices.w.numpy()[~worn], wanted[~worn])
+
+
+def test_a_request_waits_for_the_refresh():
+    devices = Devices(PAIR, w=0.5)
+    devices.write(0.3)
+    devices.write(-0.3)
+    waiting = devices.write(0.04)  # the refresh takes this write
+    assert float(devices.w) == pytest.approx(0.31)
+    assert float(waiting) == pytest.approx(-0.19)
+    devices.write(0.0)
+    assert float(devices.w) == pytest.approx(0.31 + 0.04)
+
+
+def test_refresh_noise_is_that_of_the_reset():
+    """Each device is left at max(0, σξ): their difference has the variance σ²(1 − 1/π)."""
+    devices = Devices(PAIR.model_copy(update={"refresh_noise": 0.05}), count=20_000, w=0.5)
+    devices.write(0.3)
+    devices.write(-0.31)
+    assert float(devices.w.std()) < 1e-12
+    devices.write(0.0)
+    assert float(devices.w.std()) == pytest.approx(0.05 * math.sqrt(1 - 1 / math.pi), rel=0.03)
+    spread = float(devices.w.std())
+    for _ in range(3):
+        devices.write(0.0)
+    assert float(devices.w.std()) == pytest.approx(spread)  # once per refresh
+
+
+def single_pulses(
+    device: Device, g: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Raise devices pulse by pulse, each at the conductance that the last one left: an oracle."""
+    gain = np.abs(1 + device.dw_spread * rng.standard_normal(len(g)))
+    scale = 2 * device.a / device.w_max
+    for _ in range(count):
+        step = gain * device.dw_min * (1 - device.A_up * np.exp(device.gamma_up * g * scale))
+        noise = device.cycle_noise * (step + device.cycle_add + device.cycle_slope * g)
+        g = np.clip(g + step + noise * rng.standard_normal(len(g)), 0, device.w_max)
+    return g
+
+
+def test_held_out_step_response_of_phase_change_pairs():
+    """Mean and spread after 1 … 40 pulses against devices pulsed one by one, z ≤ 3."""
+    device = describe("pcm", {}).pieces["device"].device
+    device = device.model_copy(update={"w_max_spread": 0.0, "imbalance_spread": 0.0})
+    devices = Devices(DevicePair(device=device, refresh_noise=0.01), count=4000)
+    rng = np.random.default_rng(8)
+    count = 0
+    for upto in (1, 5, 20, 40):
+        for _ in range(upto - count):
+            devices.write(device.dw_min)
+        count = upto
+        expected = single_pulses(device, np.zeros(4000), upto, rng)
+        found = devices.w.numpy().ravel()
+        error = math.hypot(expected.std(), found.std()) / math.sqrt(4000)
+        assert abs(found.mean() - expected.mean()) < 3 * error, upto
+        assert found.std() == pytest.approx(expected.std(), rel=0.08), upto
 
 
 def test_transfer_follows_a_mean_and_averages_noise():

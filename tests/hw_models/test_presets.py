@@ -146,4 +146,5 @@ def test_command_line(arguments, monkeypatch, capsys):
         assert all(name in shown for name in NAMES)
     else:
         assert "Nandakumar" in shown
-        assert "memory worn" in shown
+        assert "memory g_plus" in shown
+        assert "clock: it writes in every time step of the run (t_write is not set)" in shown
