@@ -90,7 +90,7 @@ class WeightLevels(Piece):
     """Weights that can take only listed values; reads give the nearest one."""
 
     kind: Literal["weight_levels"] = "weight_levels"
-    levels: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=4096, strict=False)]
+    levels: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=1024, strict=False)]
     """Ascending, network units."""
 
     @model_validator(mode="after")

