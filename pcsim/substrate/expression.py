@@ -83,6 +83,8 @@ FUNCTIONS: dict[str, Any] = {
     "int": _indicator,
 }
 _IN_PLACE = functions(FUNCTIONS)
+_GLOBALS = {"__builtins__": {"__import__": __import__}}
+"""Torch may import a part of itself at its first use; an expression has no name for it."""
 _ALLOWED = (
     ast.Expression,
     ast.BinOp,
@@ -150,7 +152,7 @@ class Expression:
             known = {**scope, **symbols}
             if comparing:  # 0 and 1 times a number is rounded to the precision of the 0 and 1
                 known["int"] = partial(_indicator, dtype=_precision(symbols))
-            return eval(code, {"__builtins__": {}}, known)  # type: ignore[no-any-return]
+            return eval(code, dict(_GLOBALS), known)  # type: ignore[no-any-return]
 
         return evaluate
 
@@ -189,7 +191,7 @@ class _Hoist(ast.NodeTransformer):
         name = f"_fixed{len(self.values)}"
         code = compile(ast.fix_missing_locations(ast.Expression(node)), "<fixed>", "eval")
         scope = FUNCTIONS | dict(self.fixed)
-        self.values[name] = eval(code, {"__builtins__": {}}, scope)
+        self.values[name] = eval(code, dict(_GLOBALS), scope)
         return ast.Name(name, ast.Load())
 
 
