@@ -13,8 +13,8 @@ from pcsim.cli.run import pairs
 from pcsim.sweep import read_sweep
 from pcsim.sweep import sweep as run_sweep
 from pcsim.sweep.engine import spoken
-from pcsim.sweep.folder import MERGED, SweepFolder, check_same
-from pcsim.sweep.outcome import Survey, survey, survey_of
+from pcsim.sweep.folder import MERGED, SweepFolder
+from pcsim.sweep.survey import Survey, survey_of, survey_of_file
 
 MOST_REASONS = 5
 
@@ -47,13 +47,11 @@ def sweep(
     ] = None,
 ) -> None:
     """Run every combination of the swept fields; stopped, the same command goes on."""
-    described = read_sweep(config, pairs(change))
     folder = SweepFolder(out or Path("out") / f"{config.stem}.sweep")
     if status:
-        if folder.exists():
-            check_same(folder.description(), described, folder.path)
-        tell(survey(described, folder))
+        tell(survey_of_file(config, pairs(change), folder))
         return
+    described = read_sweep(config, pairs(change))
     axes = " × ".join(f"{len(axis)} {axis.dim}" for axis in described.table.axes)
     console.print(f"{axes}, {len(described.seeds)} seeds each", highlight=False, soft_wrap=True)
     with progress("sweep", remaining=False) as report:

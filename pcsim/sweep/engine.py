@@ -136,10 +136,14 @@ class _Work:
             with closing(results):
                 for files in results:
                     for finished in files:
-                        self.folder.write(finished)
+                        entry = self.folder.write(finished)
                         self.missing -= set(finished.points)
                         if finished.result:
-                            self.known |= parts(finished.result)
+                            points = dict(parts(finished.result))
+                            self.known |= points
+                        else:
+                            points = dict(self.folder.parts([entry]))
+                        self.folder.note(entry, {k: outcome_of(p) for k, p in points.items()})
                     self._tell(report, total, first, start)
             return self.merged()
         except (KeyboardInterrupt, InterruptedRunError) as error:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pcsim import store
 from pcsim.errors import StoreError
 from pcsim.store import Result, sealed
-from pcsim.store.files import reason
+from pcsim.store.files import TEMPORARY_SUFFIX, reason
+from pcsim.store.lock import acquire, holder, sign
 from pcsim.sweep.execute import Finished, unpacked
-from pcsim.sweep.fuse import parts
-from pcsim.sweep.points import Sweep, make_sweep
+from pcsim.sweep.fuse import parts, plan
+from pcsim.sweep.points import Sweep, described, make_sweep
 
 MERGED = "sweep.h5"
-_MANIFEST, _LOCK, _RUNS = "sweep.json", "lock", "runs"
+_MANIFEST, _LOCK, _RUNS, _NOTES = "sweep.json", "lock", "runs", "outcomes.jsonl"
+LOCK_SECONDS = 0.5
 FORMAT_VERSION = 2
 
 
@@ -30,6 +33,15 @@ class Entry:
     path: Path
     first: int
     size: int
+
+
+@dataclass(frozen=True)
+class Outline:
+    """How many points a sweep has, which of them make no sense, and which share a run."""
+
+    total: int
+    invalid: Mapping[int, str]
+    runs: tuple[tuple[int, ...], ...]
 
 
 class SweepFolder:
@@ -69,11 +81,16 @@ class SweepFolder:
         if self.exists():
             check_same(self.description(), sweep, self.path)
             return
-        manifest = {"pcsim_sweep": FORMAT_VERSION, "devices": sweep.devices, **describe(sweep)}
+        manifest = {
+            "pcsim_sweep": FORMAT_VERSION,
+            "devices": sweep.devices,
+            "outline": asdict(outline_of(sweep)),
+            **describe(sweep),
+        }
         try:
             temporary = self.path / f"{_MANIFEST}.tmp"
             with open(temporary, "w", encoding="utf-8") as file:
-                file.write(json.dumps(manifest, indent=1))
+                file.write(json.dumps(manifest))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.path / _MANIFEST)
@@ -82,10 +99,28 @@ class SweepFolder:
 
     def description(self) -> Sweep:
         """Return the sweep that this folder belongs to."""
+        given, devices = self.as_given()
+        return make_sweep(given, str(self.path / _MANIFEST), devices)
+
+    def as_given(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the description as it was given, ranges spelt out, and what its presets held."""
+        data = self._manifest()
+        data.pop("outline", None)
+        return data, data.pop("devices", {})
+
+    def outline(self) -> Outline | None:
+        """Return how the points are divided into runs; None if an earlier pcsim began here."""
+        kept = self._manifest().get("outline")
+        if kept is None:
+            return None
+        invalid = {int(index): str(problem) for index, problem in kept["invalid"].items()}
+        return Outline(kept["total"], invalid, tuple(map(tuple, kept["runs"])))
+
+    def _manifest(self) -> dict[str, Any]:
         path = self.path / _MANIFEST
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            version, devices = data.pop("pcsim_sweep"), data.pop("devices", {})
+            data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            version = data.pop("pcsim_sweep")
         except FileNotFoundError:
             raise StoreError(f"{self.path}: holds no sweep; check the path") from None
         except (OSError, ValueError, KeyError, AttributeError):
@@ -94,24 +129,29 @@ class SweepFolder:
             ) from None
         if version > FORMAT_VERSION:
             raise StoreError(f"{path}: is of a later pcsim (format {version}); update pcsim")
-        return make_sweep(data, str(path), devices)
+        return data
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Be the only one to work here; a process that is killed lets go by itself."""
         with open(self.path / _LOCK, "a+b") as file:
-            if not _acquire(file):
-                raise StoreError(
-                    f"{self.path}: another process works on this sweep; watch it with --status"
-                )
+            give_up = time.monotonic() + LOCK_SECONDS
+            while not acquire(file):
+                if time.monotonic() > give_up:
+                    raise StoreError(
+                        f"{self.path}: {holder(file)} works on this sweep; watch it with --status"
+                    )
+                time.sleep(0.05)  # somebody may just have asked whether it is busy
+            sign(file)
             yield
 
     def is_busy(self) -> bool:
-        """Whether a process works on the sweep now."""
-        if not (self.path / _LOCK).exists():
+        """Whether a process works on the sweep now; asking needs no right to write."""
+        try:
+            with open(self.path / _LOCK, "rb") as file:
+                return not acquire(file, shared=True)
+        except FileNotFoundError:
             return False
-        with open(self.path / _LOCK, "a+b") as file:
-            return not _acquire(file)
 
     def entries(self) -> list[Entry]:
         """Return the files of finished runs, as their names tell."""
@@ -122,14 +162,36 @@ class SweepFolder:
                 found.append(Entry(path, int(first), int(size)))
         return found
 
-    def write(self, finished: Finished) -> None:
+    def write(self, finished: Finished) -> Entry:
         """Store one finished run."""
-        stem = f"{finished.points[0]:05d}-{len(finished.points)}"
-        sealed.write(finished.content, self.runs, stem)
+        first, size = finished.points[0], len(finished.points)
+        return Entry(sealed.write(finished.content, self.runs, f"{first:05d}-{size}"), first, size)
+
+    def note(self, entry: Entry, outcomes: Mapping[int, tuple[str, str]]) -> None:
+        """Keep in one place what became of points: a copy, to be read quickly."""
+        line = json.dumps({"file": entry.path.name, "points": outcomes})
+        with contextlib.suppress(OSError), open(self.path / _NOTES, "a", encoding="utf-8") as file:
+            file.write(f"\n{line}\n")  # the line before it may be cut short
+
+    def notes(self) -> dict[str, dict[int, tuple[str, str]]]:
+        """Return the noted outcomes of points by the name of their file, which has a checksum."""
+        found: dict[str, dict[int, tuple[str, str]]] = {}
+        try:
+            text = (self.path / _NOTES).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return found
+        for line in filter(None, text.splitlines()):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                note = json.loads(line)
+                found[note["file"]] = {
+                    int(index): (str(state), str(reason))
+                    for index, (state, reason) in note["points"].items()
+                }
+        return found
 
     def sweep_up(self) -> list[Entry]:
         """Remove damaged files and leftovers of killed processes; return the damaged ones."""
-        for leftover in self.runs.glob(".pcsim-*.tmp"):
+        for leftover in self.runs.glob(f".pcsim-*{TEMPORARY_SUFFIX}"):
             leftover.unlink(missing_ok=True)
         damaged = [entry for entry in self.entries() if not sealed.is_whole(entry.path)]
         for entry in damaged:
@@ -144,11 +206,13 @@ class SweepFolder:
 
 def describe(sweep: Sweep) -> dict[str, Any]:
     """Return a description that `make_sweep` reads, with all ranges spelt out."""
-    table = sweep.table.model_dump(mode="json", exclude={"axes"})
-    columns = [dict(zip(a.fields, a.columns, strict=True)) for a in sweep.table.axes]
-    table["axes"] = {f: v for c in columns if len(c) == 1 for f, v in c.items()}
-    table["paired"] = [c for c in columns if len(c) > 1]
-    return {**sweep.base, "sweep": table}
+    return described(sweep.base, sweep.table)
+
+
+def outline_of(sweep: Sweep) -> Outline:
+    """Return how the points of a sweep are divided into runs."""
+    invalid = {point.index: point.problem for point in sweep.points if point.config is None}
+    return Outline(len(sweep.points), invalid, tuple(run.points for run in plan(sweep)))
 
 
 def check_same(old: Sweep, new: Sweep, where: Path) -> None:
@@ -172,15 +236,3 @@ def _differences(old: Any, new: Any, name: str = "") -> Iterator[tuple[str, Any,
             yield from _differences(old.get(key, "nothing"), new.get(key, "nothing"), inside)
     elif old != new:
         yield name, old, new
-
-
-def _acquire(file: Any) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

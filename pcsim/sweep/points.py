@@ -55,6 +55,10 @@ class Sweep:
 
 def read_sweep(path: Path, overrides: Mapping[str, str] | None = None) -> Sweep:
     """Read a sweep from a TOML file; `overrides` are dotted names with TOML values."""
+    return make_sweep(_read(path, overrides), str(path))
+
+
+def _read(path: Path, overrides: Mapping[str, str] | None) -> dict[str, Any]:
     data = configuration.read(path)
     given = dict(overrides or {})
     axes = data.get("sweep", {}).get("axes") if isinstance(data.get("sweep"), dict) else None
@@ -66,7 +70,13 @@ def read_sweep(path: Path, overrides: Mapping[str, str] | None = None) -> Sweep:
             data["sweep"]["axes"][field] = configuration.value_of(text)
         else:
             configuration.change(data, name, text)
-    return make_sweep(data, str(path))
+    return data
+
+
+def read_description(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Read a sweep with all ranges spelt out, but without validating its points."""
+    base, table = _divided(_read(path, overrides), str(path))
+    return described(base, table)
 
 
 Devices = dict[str, Any]
@@ -81,10 +91,7 @@ def make_sweep(
     Every preset is read once for all points, unless `devices` has what it held.
     """
     devices = dict(devices or {})
-    if "sweep" not in data:
-        raise ConfigError(f"{source}: has no [sweep] section; `pcsim run` takes single runs")
-    base = _plain(data, source)
-    table = read_table(base.pop("sweep"), source)
+    base, table = _divided(data, source)
     points: list[Point] = []
     for cell in product(*(range(len(axis)) for axis in table.axes)):
         values: dict[str, Any] = {}
@@ -95,6 +102,23 @@ def make_sweep(
         raise ConfigError(f"{source}: no point makes sense; the first: {points[0].problem}")
     assert len(points) == prod(len(axis) for axis in table.axes)
     return Sweep(base, table, tuple(points), devices)
+
+
+def _divided(data: Mapping[str, Any], source: str) -> tuple[dict[str, Any], SweepTable]:
+    """Return the configuration that all points share, and the table of axes."""
+    if "sweep" not in data:
+        raise ConfigError(f"{source}: has no [sweep] section; `pcsim run` takes single runs")
+    base = _plain(data, source)
+    return base, read_table(base.pop("sweep"), source)
+
+
+def described(base: Mapping[str, Any], table: SweepTable) -> dict[str, Any]:
+    """Return a description that `make_sweep` reads, with all ranges spelt out."""
+    shown = table.model_dump(mode="json", exclude={"axes"})
+    columns = [dict(zip(a.fields, a.columns, strict=True)) for a in table.axes]
+    shown["axes"] = {f: v for c in columns if len(c) == 1 for f, v in c.items()}
+    shown["paired"] = [c for c in columns if len(c) > 1]
+    return _plain({**base, "sweep": shown}, "sweep")
 
 
 def _point(

@@ -13,8 +13,8 @@ from pcsim.errors import InterruptedRunError, StoreError
 from pcsim.store import files
 from pcsim.store import load as load_file
 from pcsim.sweep import StoreWarning, execute, fuse, load, make_sweep, sweep
-from pcsim.sweep.folder import SweepFolder
-from pcsim.sweep.outcome import survey
+from pcsim.sweep.folder import SweepFolder, outline_of
+from pcsim.sweep.survey import survey
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_two_processes_do_not_work_on_one_store(tmp_path):
     assert not folder.is_busy()
     with folder.lock():
         assert folder.is_busy()
-        with pytest.raises(StoreError, match="another process works on this sweep"):
+        with pytest.raises(StoreError, match=f"process {os.getpid()} works on this sweep"):
             sweep(small(), folder.path)
     assert not folder.is_busy()
 
@@ -217,7 +217,7 @@ def test_divergence_is_a_result_and_an_error_is_recorded(tmp_path, monkeypatch):
     assert np.isfinite(merged["test_accuracy"][0]).all()  # numbers of a diverged point are kept
     counts = [merged.attrs[n] for n in ("points", "done", "failed", "diverged", "missing")]
     assert counts == [4, 1, 2, 1, 0]
-    found = survey(make_sweep(data), SweepFolder(tmp_path / "s"))
+    found = survey(outline_of(make_sweep(data)), SweepFolder(tmp_path / "s"))
     assert (found.done, found.failed, found.diverged, found.total) == (2, 2, 1, 4)
     assert found.reasons[0] == "MemoryError: not enough"
     assert found.seconds_left is None
@@ -230,7 +230,7 @@ def test_remaining_time_is_the_pace_times_what_is_left(tmp_path, monkeypatch):
         sweep(small(), out)
     for k, path in enumerate(run_files(out)):
         os.utime(path, (0, 1000 + 7 * k))
-    found = survey(make_sweep(small()), SweepFolder(out))
+    found = survey(outline_of(make_sweep(small())), SweepFolder(out))
     assert (found.done, found.total, found.busy) == (9, 12, False)
     assert found.seconds_left == pytest.approx(7.0)
 
