@@ -1,5 +1,7 @@
 """Random networks and circuits: the backends still take the very same steps."""
 
+import numpy as np
+import pytest
 from adapter import differences
 from brian_adapter import NUMPY
 from case import Case, Presentation
@@ -7,7 +9,9 @@ from continuous_adapter import CONTINUOUS
 from discrete_adapter import DISCRETE
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from random_runs import configuration
 
+from pcsim import config, run
 from pcsim.circuit import Circuit, Conductances
 from pcsim.energies import Gaussian
 from pcsim.network import Network
@@ -84,3 +88,23 @@ def test_random_networks(case):
         if not adapter.gaps_of(case):
             found = differences(expected, adapter.run(case), adapter.not_shown(case))
             assert max(found.values()) <= LIMIT, (adapter.name, found)
+
+
+NUMBERS = (2, 13, 17, 18, 20, 28, 36, 46, 69, 70, 83, 94, 104, 125)
+"""Among them, all circuits, transports, streams, energies, lags and nearly all pieces occur."""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+def test_random_runs(number):
+    """Whole runs, with streams, records, hardware and its noise: the engines agree in everything."""
+    theirs, ours = (
+        run(config.parse(configuration(number, backend))) for backend in ("continuous", "brian")
+    )
+    assert ours.variables.keys() == theirs.variables.keys()
+    for name in [*theirs.variables, *theirs.coords]:
+        if theirs[name].dtype.kind == "f":
+            np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-10, atol=1e-10)
+        else:
+            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=name)
+    assert float(np.abs(theirs["weight_change"]).max()) > 1e-4, "control: weights have moved"
