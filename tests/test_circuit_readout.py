@@ -14,7 +14,7 @@ from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import Parameters, generator
 from pcsim.network import Network
 from pcsim.readout import Readout
-from pcsim.substrate import Chips, Draw, Effect, Seeded, Substrate
+from pcsim.substrate import Chips, Draw, Effect, Memory, Seeded, Substrate
 from pcsim.substrate.effect import ABOUT, FABRICATED
 
 F64 = torch.float64
@@ -229,3 +229,47 @@ def test_a_run_is_read_out_as_it_answers(backend, circuit):
         assert (scores[:, k] - answer).abs().max() < 1e-6
     plain = outputs(run.network, run.engine.flow.theta(), seen)
     assert not on_chip or (scores - plain).abs().max() > 0.1, "control"
+
+
+REMEMBERED = Effect(
+    name="error",
+    site="weight",
+    becomes="s + m",
+    memory={"m": Memory(start="0.1*start_xi", update="m")},
+)
+
+
+@pytest.mark.parametrize("name", ["algebraic", "dendritic", "one array"])
+def test_arrays_are_read_with_what_they_remember(name):
+    """Each weight has an error that stays as it is: a read-out must not draw another."""
+    engine = built(CIRCUITS[name], (REMEMBERED,), tau_w=1e14)
+    engine.load([INPUTS[None, :1].expand(2, -1, -1), None, None, INPUTS[None, :1]])
+    engine.advance(3)
+    found = readout_of(engine).scores(engine.flow, INPUTS)
+    engine.load([None, None, None, INPUTS[None]])
+    engine.advance(400)
+    answer = engine.flow.states()["x0"]
+    assert (found - answer).abs().max() < 2e-3  # what memory moves is integrated for 10 τ
+    fresh = readout_of(built(CIRCUITS[name], (REMEMBERED,), tau_w=1e14))
+    fresh.chips.noise = Seeded(8)
+    other = fresh.scores(engine.flow, INPUTS)
+    assert (other - answer).abs().max() > 0.05, "control: other memory, another answer"
+
+
+def test_a_noisy_answer_is_one_of_the_noisy_circuit():
+    """Read-outs at the same time are alike; noise is filtered by the soma as in the circuit."""
+    noisy = Effect(name="hiss", site="product", becomes="s + 0.3*n", noise={"n": "normal"})
+    engine = built(Circuit(), (noisy,), tau_w=1e14)
+    many = INPUTS[:1].expand(400, -1)
+    readout = readout_of(engine)
+    found = readout.scores(engine.flow, many)
+    assert torch.equal(found, readout.scores(engine.flow, many))
+    assert torch.equal(found, readout.scores(engine.flow, many, chunk=150)), "in parts as a whole"
+    engine.load([None, None, None, many[None]])
+    engine.feedforward()
+    engine.advance(100)
+    seen = engine.flow.states()["x0"]
+    spreads = found.std(1), seen.std(1)
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.15)
+    assert (spreads[0] < 0.2).all(), "control: a single product would show 0.3"
+    assert (found.mean(1) - seen.mean(1)).abs().max() < 5 * 0.2 / 20

@@ -86,7 +86,11 @@ def configuration(number, backend):
     sections = {
         "network": _network(dice, kind, supervised, circuit),
         "circuit": circuit,
-        "schedule": {"T": dice.whole(1, 5), "gamma": gamma, "init": dice.one("carry", "ff", "zero")},
+        "schedule": {
+            "T": dice.whole(1, 5),
+            "gamma": gamma,
+            "init": dice.one("carry", "ff", "zero"),
+        },
         "learning": {
             "alpha": dice.one(2e-3, 1e-2),
             "batch": 1,

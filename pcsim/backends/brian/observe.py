@@ -21,6 +21,7 @@ from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
 from pcsim.maps import Prior
 from pcsim.network import Network
+from pcsim.substrate.expression import Value
 
 SHOWN = {
     "x": ("x", 0),
@@ -60,8 +61,10 @@ class Population:
         *,
         dt: float,
         seeds: Sequence[int],
+        tau_w: Value,
     ) -> None:
-        self._arrays, self._simulator = arrays, simulator
+        """`tau_w` in seconds: a number, or what fits (chip, parameter)."""
+        self._arrays, self._simulator, self._tau_w = arrays, simulator, tau_w
         self.network, self.circuit, self._dt = network, circuit, dt
         self._start = Parameters(network, params.flat.detach().clone())
         self._seeds = list(seeds) or list(range(params.replicas))
@@ -177,7 +180,7 @@ class Population:
         """Feedback weights, where they are arrays of their own.
 
         Nothing needs those onto a clamped input, so Brian2 has none: fixed ones are as they were
-        drawn, and Kolen–Pollack's follow from θ − B = (1 − λ dt/τ_w)ⁿ (θ − B)(0).
+        drawn, and Kolen–Pollack's follow from θ − B = (1 − λ dt/τ_w)ⁿ (θ − B)(0), by weight.
         """
         circuit = self.circuit
         if circuit.transport == "shared":
@@ -186,11 +189,12 @@ class Population:
         gain = circuit.feedback_gain
         drawn = Feedback(circuit.transport, self._start, self._seeds, gain)
         now = Feedback(circuit.transport, theta, self._seeds, gain)
-        kept = (1 - circuit.weight_decay * self._dt / circuit.weight_time) ** self._simulator.steps
+        once = 1 - circuit.weight_decay * self._dt / (self._tau_w * torch.ones_like(theta.flat))
+        kept = theta.views(once**self._simulator.steps)
         for k, link in enumerate(self._arrays.parts.maps):
             if "w_fb" in link.variables:
                 now.of[k]["w"].copy_(self._arrays.weights(k, "w_fb"))
             elif now.learns:
                 start = self._start.of[k]["w"] - drawn.of[k]["w"]
-                now.of[k]["w"].copy_(theta.of[k]["w"] - kept * start)
+                now.of[k]["w"].copy_(theta.of[k]["w"] - kept[k]["w"] * start)
         return now

@@ -32,7 +32,7 @@ from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.on_chip import Encoder
+from pcsim.kernels.on_chip import Encoder, fabricated_tau_w
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.stopped import Stopped
@@ -145,8 +145,10 @@ class BrianBackend:
             )
         self._encode = Encoder(chips, network, mode == "supervised")
         self._arrays = arrays
+        nominal = circuit.weight_time if tau_w is None else tau_w
+        times = fabricated_tau_w(chips, params, nominal)
         self.flow = Population(
-            arrays, network, circuit, params, self._simulator, dt=dt, seeds=seeds
+            arrays, network, circuit, params, self._simulator, dt=dt, seeds=seeds, tau_w=times
         )
         self._released = False
         self.stopped = Stopped(self.chips)
