@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pcsim import store
 from pcsim.checkpoint import load_own, path_for
+from pcsim.errors import StoreError
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ class ChipCheckpoint:
         if "accuracy" in saved.variables:
             past = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
             run.accuracy_rows = [(float(t), row) for t, row in past]
-        run.recorder.restore({n: t.numpy() for n, t in _under("rows", saved, "cpu").items()})
+        try:
+            run.recorder.restore({n: t.numpy() for n, t in _under("rows", saved, "cpu").items()})
+        except StoreError as error:
+            raise StoreError(f"{error} (delete {self.path} for that)") from error
         run.seconds, run.decided = float(saved.attrs["seconds"]), bool(saved.attrs["decided"])
 
 

@@ -36,7 +36,6 @@ class Recorder:
         self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
         self._path: Path | None = None
         self._attrs: Mapping[str, Attr] = {}
-        self._kept = 0
         self._before: dict[str, Tensor] = {}
         self._writer: StreamWriter | None = None
         self.held: dict[str, Array] = {}
@@ -136,18 +135,19 @@ class Recorder:
             attrs=self._attrs,
             coord_attrs={"time": {"units": "s"}},
             overwrite=True,
-            keep_rows=self._kept,
         )
 
     def restore(self, rows: Mapping[str, Array]) -> None:
         """Take up the rows of an interrupted run; its trajectory file goes on behind them."""
         self.rows = {name: list(values) for name, values in rows.items()}
-        self._kept = len(self.rows["time"]) if self.rows else 0
+        if self._path and self.rows:
+            kept = len(self.rows["time"])
+            self._writer = StreamWriter.resumed(self._path, kept, self._attrs)
 
     def flush(self) -> None:
         """Write to disk what the trajectories have so far, as a checkpoint needs it there."""
         if self._writer:
-            self._writer.flush()
+            self._writer.sync()
 
     def _append(self, states: dict[str, Tensor]) -> None:
         assert self._path

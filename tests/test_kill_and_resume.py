@@ -15,6 +15,7 @@ import pytest
 from pcsim import checkpoint, chip_checkpoint, config, run, store
 from pcsim.chip_run import ChipRun
 from pcsim.config import Config
+from pcsim.errors import StoreError
 
 STEPS = 3
 PRESENTATIONS = 3
@@ -135,6 +136,11 @@ CASES = {
     "generative": [
         {"network": {"sizes": [6, 5, 64], "prior": 0.0}, "data": {"mode": "generative"}}
     ],
+    "trajectories": [{"record": {"trajectories": True, "every": 1}}, UNITS, LABEL],
+    "trajectories, settle": [
+        {"record": {"trajectories": True, "every": 2}, "circuit": {"look_soma": 0.7}},
+        SETTLE,
+    ],
 }
 
 
@@ -142,3 +148,39 @@ CASES = {
 def test_every_circuit(tmp_path, kept, monkeypatch, name):
     one = setting(*CASES[name])
     resumed_everywhere(one, tmp_path, kept, monkeypatch, BOUNDARIES | WITHIN)
+
+
+def test_a_kill_between_trajectories_and_result_loses_nothing(tmp_path, kept, monkeypatch):
+    """The recording has its final name, the result has not been written, the checkpoint is old."""
+    one = setting(*CASES["trajectories"])
+    kept(tmp_path / "kept")
+    whole = run(one, tmp_path / "often.h5")
+    monkeypatch.setattr(chip_checkpoint, "SECONDS", 1e9)
+    recorded = store.load(tmp_path / "often.trajectories.h5")
+    for step in (4, TOTAL):
+        (tmp_path / "often.h5").unlink()
+        shutil.copy(tmp_path / "kept" / f"{step:03}", checkpoint.path_for(tmp_path / "often.h5"))
+        same(run(one, tmp_path / "often.h5"), whole, f"after step {step}")
+        same(store.load(tmp_path / "often.trajectories.h5"), recorded, f"after step {step}")
+
+
+def test_a_recording_that_is_gone_or_foreign_is_named(tmp_path, kept, monkeypatch):
+    one = setting(*CASES["trajectories"])
+    kept(tmp_path / "kept")
+    run(one, tmp_path / "often.h5")
+    out = tmp_path / "b.h5"
+    shutil.copy(tmp_path / "kept" / "004", checkpoint.path_for(out))
+    with pytest.raises(StoreError, match=r"4 rows .* not there; put the .*delete .*checkpoint"):
+        run(one, out)
+    rows = tmp_path / "b.trajectories.h5.partial"
+    rows.write_bytes((tmp_path / "kept" / "003.rows").read_bytes())
+    with pytest.raises(StoreError, match=r"cannot go on from row 4: .* has shape \(3,"):
+        run(one, out)
+    rows.write_bytes((tmp_path / "kept" / "004.rows").read_bytes()[:-500])
+    with pytest.raises(StoreError, match="cannot go on from row 4"):
+        run(one, out)
+    other = setting(*CASES["trajectories"], {"learning": {"alpha": 1e-3}})
+    run(other, tmp_path / "often2.h5")
+    shutil.copy(tmp_path / "often2.trajectories.h5", rows)
+    with pytest.raises(StoreError, match="recording of another run"):
+        run(one, out)

@@ -286,3 +286,43 @@ def test_counting_axis_takes_no_labels(tmp_path):
     with pytest.raises(StoreError, match="this axis counts rows"):
         stream.append(x=1, time=0.5)
     stream.abort()
+
+
+def test_every_cut_of_a_recording_keeps_the_rows_before_it(tmp_path):
+    """A kill may fall between any two bytes: what is whole is read, and gone on from."""
+    path = tmp_path / "a.h5"
+    stream = writer(path)
+    fill(stream, 10)
+    stream.flush()
+    partial = tmp_path / "a.h5.partial"
+    whole = partial.read_bytes()
+    row = 8 + 16 + 1 + 1
+    for missing in (*range(0, 2 * row + 1, 5), 10 * row):
+        partial.write_bytes(whole[: len(whole) - missing])
+        rows = 10 - -(-missing // row)
+        assert len(load(path, partial=True)["energy"]) == rows
+        if rows:
+            with writer(path, keep_rows=rows, overwrite=True) as again:
+                assert again.rows == rows
+            np.testing.assert_array_equal(load(path)["count"], np.arange(rows))
+            path.unlink()
+    partial.write_bytes(whole[:100])
+    with pytest.raises(StoreError, match="is damaged or cut short at its beginning"):
+        load(path, partial=True)
+    stream._leave()
+
+
+def test_going_on_from_a_finished_recording(tmp_path):
+    path = tmp_path / "a.h5"
+    with writer(path) as stream:
+        fill(stream, 10)
+    with StreamWriter.resumed(path, 7, {"seed": 3}) as stream:
+        assert stream.rows == 7
+        stream.append(time=9.0, energy=[1, 2], right=True, count=9)
+    again = load(path)
+    np.testing.assert_array_equal(again["count"], [*range(7), 9])
+    assert again["right"].dtype == bool
+    assert list(again["layer"]) == ["hidden", "output"]
+    assert again.attrs == {"seed": 3}
+    with pytest.raises(StoreError, match="the recording of another run"):
+        StreamWriter.resumed(path, 7, {"seed": 4})

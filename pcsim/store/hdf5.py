@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from pcsim.errors import StoreError
 from pcsim.store import digest, files
+from pcsim.store.journal import Journal, is_journal
 from pcsim.store.model import COMPLETE_ATTR, FORMAT_ATTR, Attr, Result, Variable
 from pcsim.store.probe import probe
 
@@ -73,22 +74,24 @@ def load(path: Path, *, partial: bool = False, verify: bool = True) -> Result:
         raise StoreError(f"{path}: is not a file; give the path of a result file")
     if not os.access(path, os.R_OK):
         raise StoreError(f"{path}: may not be read; change its permissions")
+    if is_journal(path):
+        return _read_journal(path, partial)
     if not h5py.is_hdf5(path):
         raise StoreError(
             f"{path}: is not an HDF5 file, or lost its beginning; give a file written by pcsim"
         )
-    with _opened(path, verify) as (file, verified):
+    with opened(path, verify) as (file, verified):
         return _read(file, path, partial, verified or not verify)
 
 
 def attributes(path: Path) -> dict[str, Attr]:
     """Return the attributes of a result file, without its arrays."""
-    with _opened(path, verify=True) as (file, _):
+    with opened(path, verify=True) as (file, _):
         return _read_attrs(file)
 
 
 @contextmanager
-def _opened(path: Path, verify: bool) -> Iterator[tuple[Any, bool]]:
+def opened(path: Path, verify: bool) -> Iterator[tuple[Any, bool]]:
     """Open a file that is what was written, or that HDF5 has survived; say which of them."""
     verified = verify and digest.check(path)
     if not verified:
@@ -201,9 +204,7 @@ def _read(file: Any, path: Path, partial: bool, verified: bool) -> Result:
     attrs = _read_attrs(file)
     whole = bool(attrs.get(COMPLETE_ATTR, True))
     if not (whole or partial):
-        raise StoreError(
-            f"{path}: is a recording that stopped early; load what there is with partial=True"
-        )
+        raise _stopped_early(path)
     if whole:
         attrs.pop(COMPLETE_ATTR, None)
         if not verified and int(version) > 1:
@@ -241,6 +242,66 @@ def _read(file: Any, path: Path, partial: bool, verified: bool) -> Result:
             f"{path}: does not have the layout of pcsim any more ({error}); "
             "restore a copy or run again"
         ) from error
+
+
+def _stopped_early(path: Path) -> StoreError:
+    return StoreError(
+        f"{path}: is a recording that stopped early; load what there is with partial=True"
+    )
+
+
+def _read_journal(path: Path, partial: bool) -> Result:
+    """Return a recording whose process was killed: its frame, with the rows that there are."""
+    if not partial:
+        raise _stopped_early(path)
+    journal = Journal(path)
+    try:
+        empty, rows = described(journal), journal.read(0, journal.rows)
+    finally:
+        journal.close()
+
+    def filled(name: str, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return rows[name].astype(values.dtype) if name in (rows.dtype.names or ()) else values
+
+    return Result(
+        {n: Variable(v.dims, filled(n, v.values), v.attrs) for n, v in empty.variables.items()},
+        {n: filled(n, labels) for n, labels in empty.coords.items()},
+        empty.attrs,
+        empty.coord_attrs,
+    )
+
+
+def described(journal: Journal) -> Result:
+    """Return what a journal records, without its rows."""
+    try:
+        with h5py.File(io.BytesIO(journal.frame), "r") as file:
+            return _read(file, journal.path, partial=True, verified=True)
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise StoreError(
+            f"{journal.path}: is damaged ({files.reason(error)}); run again"
+        ) from error
+
+
+def frame(file: Any, path: Path) -> Result:
+    """Return what an open recording records, without its rows."""
+    growing = [n for n, d in file.items() if h5py.h5ds.is_scale(d.id) and d.maxshape == (None,)]
+    if len(growing) != 1:
+        raise StoreError(f"{path}: is not a recording; give a file written by pcsim")
+    axes: dict[str, Variable] = {}
+    variables: dict[str, Variable] = {}
+    for name, dataset in file.items():
+        is_axis = bool(h5py.h5ds.is_scale(dataset.id))
+        dims = (name,) if is_axis else tuple(_axis_name(dim) for dim in dataset.dims)
+        rows = np.empty((0, *dataset.shape[1:]), _dtype(dataset))
+        values = rows if growing[0] in dims else _read_values(dataset)
+        (axes if is_axis else variables)[name] = Variable(dims, values, _read_attrs(dataset))
+    labels = {name: axis.values for name, axis in axes.items()}
+    about = {name: axis.attrs for name, axis in axes.items()}
+    return Result(variables, labels, _read_attrs(file), about)
+
+
+def _dtype(dataset: Any) -> Any:
+    return np.bool_ if dataset.attrs.get("dtype") == "bool" else dataset.dtype
 
 
 def _axis_name(dim: Any) -> str:

@@ -1,6 +1,7 @@
 """Recording in bounded memory along one growing axis."""
 
 import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from pcsim.errors import StoreError
 from pcsim.store import digest, files, hdf5
+from pcsim.store.journal import Journal, is_journal
 from pcsim.store.model import COMPLETE_ATTR, Attr, Result, Variable
 
 _CHUNK_BYTES = 256 * 1024
@@ -32,15 +34,16 @@ class StreamVariable:
 class StreamWriter:
     """Write rows to a file as they come, never holding more than about `buffer_bytes` of them.
 
-    The rows go to `<path>.partial`, which takes its final name when the `with` block ends well.
-    When the block raises, also by Ctrl-C, the rows written so far stay in `<path>.partial` with the
-    attribute `complete = False`, for `load(path, partial=True)`.
+    The rows go to `<path>.partial`, a journal that a kill cannot spoil. When the `with` block ends
+    well, they become the HDF5 file `path`. When it raises, also by Ctrl-C, `<path>.partial` becomes
+    an HDF5 file with the attribute `complete = False`, for `load(path, partial=True)`, which reads
+    a journal just as well.
 
     With `axis_dtype` each row brings its own label under the name of the axis, such as a time;
     without it the labels are 0, 1, 2, ….
 
-    With `keep_rows` it goes on with that many rows of an earlier recording that stopped, and drops
-    those behind them.
+    With `keep_rows` it goes on with that many rows of an earlier recording that stopped (or that
+    had just been finished), and drops those behind them; see `resumed`.
     """
 
     def __init__(
@@ -81,59 +84,110 @@ class StreamWriter:
             name: np.empty((self._capacity, *values.shape[1:]), values.dtype)
             for name, values in rows.items()
         }
-        self._written = 0
         self._buffered = 0
+        self._chunks = {name: _chunks(values) for name, values in rows.items()}
+        self._columns = {name: hdf5.encode(values) for name, values in rows.items()}
         files.check_target(self._path, overwrite)
-        self._file: Any
         if keep_rows:
-            self._go_on(rows, keep_rows)
+            self._journal: Journal | None = self._go_on(empty, keep_rows)
         else:
-            self._begin(empty, {name: _chunks(values) for name, values in rows.items()})
-        # What one flush can need at most: the rows, the unfinished chunk of each variable once
-        # more, and the chunk index.
-        unfinished = sum(_chunk_bytes(self._file[name]) for name in rows)
-        full = sum(buffer.nbytes for buffer in self._buffers.values())
-        self._growth = full + full // 16 + unfinished + _SLACK_BYTES
+            self._journal = self._begin(empty)
 
-    def _begin(self, empty: Result, chunks: Mapping[str, tuple[int, ...] | bool]) -> None:
+    @classmethod
+    def resumed(cls, path: Path, keep_rows: int, attrs: Mapping[str, Attr]) -> Self:
+        """Go on with an earlier recording of the same kind, which says itself what it records.
+
+        `attrs` are those that it must have: a recording of something else is refused.
+        """
+        source = _earlier(path, keep_rows)
+        if is_journal(source):
+            journal = Journal(source)
+            journal.close()
+            empty = hdf5.described(journal)
+        else:
+            with hdf5.opened(source, verify=True) as (file, _):
+                empty = hdf5.frame(file, source)
+        if any(empty.attrs.get(name) != value for name, value in attrs.items()):
+            raise StoreError(f"{source}: is the recording of another run; move it away")
+        (axis,) = [n for n, labels in empty.coords.items() if len(labels) == 0]
+        return cls(
+            path,
+            {
+                name: StreamVariable(v.dims[1:], v.values.shape[1:], v.values.dtype, v.attrs)
+                for name, v in empty.variables.items()
+            },
+            axis=axis,
+            axis_dtype=empty[axis].dtype,
+            coords={n: labels for n, labels in empty.coords.items() if n != axis},
+            attrs={n: v for n, v in empty.attrs.items() if n != COMPLETE_ATTR},
+            coord_attrs=empty.coord_attrs,
+            overwrite=True,
+            keep_rows=keep_rows,
+        )
+
+    def _frame(self, empty: Result) -> bytes:
+        return bytes(hdf5.image(empty, growing=self._axis, chunks=self._chunks))
+
+    def _begin(self, empty: Result) -> Journal:
         if self._partial.exists() and not self._overwrite:
             raise StoreError(
                 f"{self._partial}: holds an earlier recording that stopped; "
                 "move it away or allow overwriting"
             )
         with files.writing(self._partial):
-            image = hdf5.image(empty, growing=self._axis, chunks=chunks)
             if self._overwrite:
                 self._partial.unlink(missing_ok=True)
-            files.write_new(self._partial, image)
-            self._file = hdf5.reopen(self._partial)
+            return Journal.begin(self._partial, self._columns, self._frame(empty))
 
-    def _go_on(self, rows: Mapping[str, npt.NDArray[Any]], keep: int) -> None:
-        if not self._partial.exists():
-            raise StoreError(f"{self._partial}: the {keep} rows to go on from are not there")
+    def _go_on(self, empty: Result, keep: int) -> Journal:
+        source = _earlier(self._path, keep)
+        if not is_journal(source):
+            self._rebuild(empty, source, keep)
+        journal = Journal(self._partial)
+        lengths = dict.fromkeys(journal.dtype.names or (), journal.rows)
+        shapes = {n: (length, *journal.dtype[n].shape) for n, length in lengths.items()}
+        try:
+            self._check_columns(shapes, keep)
+        except StoreError:
+            journal.close()
+            raise
         with files.writing(self._partial):
-            self._file = hdf5.reopen(self._partial)
-            for name, values in rows.items():
-                found = self._file.get(name)
-                if found is None or found.shape[1:] != values.shape[1:] or len(found) < keep:
-                    here = "is not there" if found is None else f"has shape {found.shape}"
-                    self._file.close()
-                    raise StoreError(
-                        f"{self._partial}: cannot go on from row {keep}: {name} {here}, "
-                        f"but rows of shape {values.shape[1:]} are to be recorded"
-                    )
-            for name in rows:
-                self._file[name].resize(keep, axis=0)
-        self._written = keep
+            journal.cut(keep)
+        return journal
+
+    def _rebuild(self, empty: Result, source: Path, keep: int) -> None:
+        """Write the journal once more, from the HDF5 file that was made of it."""
+        with hdf5.opened(source, verify=True) as (file, _):
+            self._check_columns({name: file[name].shape for name in file}, keep)
+            with files.writing(self._partial), files.temporary_for(self._partial) as temporary:
+                journal = Journal.begin(temporary, self._columns, self._frame(empty))
+                for first in range(0, keep, self._capacity):
+                    part = slice(first, min(keep, first + self._capacity))
+                    journal.append({name: file[name][part] for name in self._columns})
+                journal.sync()
+                journal.close()
+                os.replace(temporary, self._partial)
+
+    def _check_columns(self, shapes: Mapping[str, tuple[int, ...]], keep: int) -> None:
+        for name, values in self._columns.items():
+            shape = shapes.get(name)
+            if shape is None or shape[1:] != values.shape[1:] or shape[0] < keep:
+                here = "is not there" if shape is None else f"has shape {shape}"
+                raise StoreError(
+                    f"{self._partial}: cannot go on from row {keep}: {name} {here}, "
+                    f"but rows of shape {values.shape[1:]} are to be recorded"
+                )
 
     @property
     def rows(self) -> int:
         """The number of rows appended so far."""
-        return self._written + self._buffered
+        return (self._journal.rows if self._journal else self._closed_rows) + self._buffered
+
+    _closed_rows = 0
 
     def append(self, **row: npt.ArrayLike) -> None:
         """Add one row: a value for every variable, and a label if the axis has its own."""
-        self._check_open()
+        self._open()
         if self._counts_rows and self._axis not in row:
             row[self._axis] = self.rows
         elif self._counts_rows:
@@ -152,42 +206,72 @@ class StreamWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows held in memory to the partial file.
+        """Write the rows held in memory to the journal: all of them, or none."""
+        journal = self._open()
+        if self._buffered:
+            rows = {n: hdf5.encode(b[: self._buffered]) for n, b in self._buffers.items()}
+            with files.writing(self._partial):
+                journal.append(rows)
+            self._buffered = 0
 
-        The counters move last: after an interruption the same rows are simply written again.
-        """
-        self._check_open()
-        if not self._buffered:
-            return
-        total = self.rows
-        with files.writing(self._partial):
-            files.reserve(self._partial, self._file.id.get_filesize(), self._growth)
-            for name, buffer in self._buffers.items():
-                dataset = self._file[name]
-                dataset.resize(total, axis=0)
-                dataset[self._written : total] = hdf5.encode(buffer[: self._buffered])
-            self._file.flush()
-            files.release(self._partial, self._file.id.get_filesize())
-        self._written, self._buffered = total, 0
-
-    def close(self) -> None:
-        """Finish the recording and give the file its final name."""
+    def sync(self) -> None:
+        """Write all rows, and wait until they are on the disk: a checkpoint relies on them."""
         self.flush()
         with files.writing(self._partial):
-            self._file.attrs[COMPLETE_ATTR] = True
-            self._file.close()
-            digest.append(self._partial)
-            files.publish(self._partial, self._path, self._overwrite)
+            self._open().sync()
+
+    def close(self) -> None:
+        """Finish the recording: turn the journal into the HDF5 file of its final name."""
+        self.flush()
+        final = self._path.resolve()
+        try:
+            files.check_target(self._path, self._overwrite)
+            with files.writing(self._path), files.temporary_for(final) as temporary:
+                self._convert(temporary, complete=True)
+                files.publish(temporary, final, self._overwrite)
+        finally:
+            self._leave()
+        self._partial.unlink(missing_ok=True)
 
     def abort(self) -> None:
-        """Stop early and keep what there is in the partial file.
+        """Stop early and keep what there is: as HDF5 file if that can be written, else as it is.
 
         This runs while another error is on its way, so its own errors are not reported.
         """
         with contextlib.suppress(Exception):
             self.flush()
-        with contextlib.suppress(Exception):
-            self._file.close()
+        with contextlib.suppress(Exception), files.temporary_for(self._partial) as temporary:
+            self._convert(temporary, complete=False)
+            os.replace(temporary, self._partial)
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._journal:
+            self._closed_rows = self._journal.rows
+            self._journal.close()
+        self._journal = None
+
+    def _convert(self, target: Path, *, complete: bool) -> None:
+        """Write the HDF5 file of all rows, a part at a time."""
+        journal = self._open()
+        files.write_new(target, journal.frame)
+        with hdf5.reopen(target) as file:
+            # What a part can need at most: its rows, the unfinished chunk of each variable once
+            # more, and the chunk index.
+            full = sum(buffer.nbytes for buffer in self._buffers.values())
+            unfinished = sum(_chunk_bytes(file[name]) for name in self._columns)
+            growth = full + full // 16 + unfinished + _SLACK_BYTES
+            for first in range(0, journal.rows, self._capacity):
+                stop = min(journal.rows, first + self._capacity)
+                block = journal.read(first, stop)
+                files.reserve(target, file.id.get_filesize(), growth)
+                for name in self._columns:
+                    file[name].resize(stop, axis=0)
+                    file[name][first:stop] = block[name]
+                file.flush()
+                files.release(target, file.id.get_filesize())
+            file.attrs[COMPLETE_ATTR] = complete
+        digest.append(target)
 
     def __enter__(self) -> Self:
         return self
@@ -198,14 +282,27 @@ class StreamWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and self._file:
+        if kind is None and self._journal:
             self.close()
         elif kind is not None:
             self.abort()
 
-    def _check_open(self) -> None:
-        if not self._file:
+    def _open(self) -> Journal:
+        if self._journal is None:
             raise StoreError(f"{self._path}: this recording is closed; start a new one")
+        return self._journal
+
+
+def _earlier(path: Path, keep: int) -> Path:
+    """Return the recording to go on with: one that stopped, or that had just been finished."""
+    partial = files.partial_path(path)
+    source = partial if partial.exists() else path
+    if not source.exists():
+        raise StoreError(
+            f"{partial}: the {keep} rows to go on from are not there; put the recording back, "
+            "or start afresh"
+        )
+    return source
 
 
 def _empty(name: str, spec: StreamVariable, axis: str) -> Variable:
