@@ -18,6 +18,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from experiments import workers
 from pcsim import store
 from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.interruption import exit_code
 from pcsim.store import Result
 from pcsim.store.files import remove_leftovers
 
@@ -64,10 +65,11 @@ def collect(
                 store.save(kept, folder / f"{name}.h5", overwrite=True)
                 found[name] = kept
                 progress.update(bar, advance=1, description=name)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
             raise InterruptedRunError(
                 f"after {len(found)} of {len(measures)} cells; the same command goes on from "
-                f"{folder}"
+                f"{folder}",
+                exit_code(stop),
             ) from None
     return {name: found[name] for name in measures}
 

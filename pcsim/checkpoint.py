@@ -26,6 +26,9 @@ class Progress:
     epoch: int = 0
     seconds: float = 0.0
     batches: int = 0
+    """Batches in all."""
+    batch: int = 0
+    """Batches of the epoch that is not finished."""
     history: History = field(default_factory=dict)
 
     def record(self, **values: np.ndarray) -> None:
@@ -56,6 +59,7 @@ def snapshot(config: Config, tensors: Tensors, progress: Progress) -> Result:
         "epoch_done": progress.epoch,
         "seconds": progress.seconds,
         "batches": progress.batches,
+        "batch": progress.batch,
     }
     return Result(variables, {}, attrs)
 
@@ -85,5 +89,5 @@ def restore(path: Path, config: Config) -> tuple[Tensors, Progress]:
         if not name.startswith("history.")
     }
     attrs = saved.attrs
-    done, batches = int(attrs["epoch_done"]), int(attrs["batches"])
-    return tensors, Progress(done, float(attrs["seconds"]), batches, history)
+    done, batches, batch = (int(attrs[n]) for n in ("epoch_done", "batches", "batch"))
+    return tensors, Progress(done, float(attrs["seconds"]), batches, batch, history)

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
+
+from pcsim.errors import InterruptedRunError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -26,8 +30,30 @@ def stop_now(number: int, frame: FrameType | None = None) -> None:
 
 def exit_code(stop: BaseException) -> int:
     """Return the exit code of a process that was stopped: 128 + the number of the signal."""
+    if isinstance(stop, InterruptedRunError):
+        return stop.exit_code
     terminated = isinstance(stop, TerminationRequest)
     return 128 + (signal.SIGTERM if terminated else signal.SIGINT)
+
+
+def stop_of(error: InterruptedRunError) -> KeyboardInterrupt:
+    """Return what had interrupted a run."""
+    terminated = error.exit_code == 128 + signal.SIGTERM
+    return TerminationRequest() if terminated else KeyboardInterrupt()
+
+
+@contextmanager
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM raise where the process is, as Ctrl-C does, until the block ends."""
+    before = signal.getsignal(signal.SIGTERM)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop_now)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 class Interruption:

@@ -137,8 +137,8 @@ def _result_of(chips: ChipRun) -> Result:
 def _keep(training: Training, out: Path | None) -> str:
     """Save what an interrupted training has reached, and say how to go on."""
     total = training.config.learning.epochs
-    done = training.save(out) if out else 0
-    if not out or not done:
+    done = training.save(out) if out else None
+    if not out or done is None:
         return f"after {training.progress.epoch} of {total} epochs; nothing was stored"
     path = checkpoint.path_for(out)
     return f"after {done} of {total} epochs; the same command goes on from {path}"

@@ -18,6 +18,7 @@ from pcsim.checkpoint import Progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.hardware import make_chips
+from pcsim.interruption import Interruption
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
@@ -95,25 +96,41 @@ class Training:
                 chips=self.chips,
             )
         self.progress = Progress()
+        self._energy = self.params.flat.new_zeros(len(self.replicas))
+        """Energy (replica,) of the epoch that is not finished, summed over its batches."""
+        self._stop = Interruption()
         self._kept: Result | None = None
+        self._save_to: Path | None = None
+        self._saved_at = 0.0
 
     def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
         """Train until the last epoch, or until validation accuracy has stopped improving.
 
         With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
         """
-        saved_at = time.monotonic()
+        self._save_to, self._saved_at = save_to, time.monotonic()
         if save_to and checkpoint.path_for(save_to).exists():
             self._restore(checkpoint.path_for(save_to))
-        while self.progress.epoch < self.config.learning.epochs and not self._stalled():
-            self._epoch()
-            if save_to:
-                self._kept = checkpoint.snapshot(self.config, self._tensors(), self.progress)
-            if report:
-                report(self.status())
-            if save_to and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
-                self.save(save_to)
-                saved_at = time.monotonic()
+        with Interruption() as self._stop:
+            while self.progress.epoch < self.config.learning.epochs and not self._stalled():
+                self._epoch()
+                if save_to:
+                    self._keep()
+                if report:
+                    report(self.status())
+                self._between_batches()
+
+    def _between_batches(self) -> None:
+        """Write a checkpoint if it is time, or if the training is to stop here."""
+        long_ago = time.monotonic() - self._saved_at > CHECKPOINT_SECONDS
+        if self._save_to and (long_ago or self._stop.requested is not None):
+            self._keep()
+            self.save(self._save_to)
+            self._saved_at = time.monotonic()
+        self._stop.check()
+
+    def _keep(self) -> None:
+        self._kept = checkpoint.snapshot(self.config, self._tensors(), self.progress)
 
     def status(self) -> Status:
         """Say how far the training is: means over the replicas that have not diverged."""
@@ -126,10 +143,13 @@ class Training:
         total = self.config.learning.epochs
         return Status(self.progress.epoch, total, "epochs", ", ".join(words))
 
-    def save(self, result: Path) -> int:
-        """Write the last finished epoch as checkpoint of a result; return its number, or 0."""
+    def save(self, result: Path) -> int | None:
+        """Write what was kept last as checkpoint of a result; return its finished epochs.
+
+        Nothing may have been kept yet: then None is returned.
+        """
         if self._kept is None:
-            return 0
+            return None
         store.save(self._kept, checkpoint.path_for(result), overwrite=True)
         return int(self._kept.attrs["epoch_done"])
 
@@ -138,12 +158,14 @@ class Training:
         states = {f"state{index}": x for index, x in carried.items()}
         chips = self.chips.state() if self.chips else {}
         on_chip = {f"chip.{name}": value for name, value in chips.items()}
-        return {"flat": self.params.flat, **self.optimizer.state(), **states, **on_chip}
+        own = {"flat": self.params.flat, "epoch_energy": self._energy}
+        return {**own, **self.optimizer.state(), **states, **on_chip}
 
     def _restore(self, path: Path) -> None:
         tensors, self.progress = checkpoint.restore(path, self.config)
         self._kept = checkpoint.snapshot(self.config, tensors, self.progress)
         self.params.flat.copy_(tensors["flat"])
+        self._energy = tensors["epoch_energy"].to(self.params.flat.device)
         self.optimizer.restore(tensors)
         if self.chips:
             kept = {n.removeprefix("chip."): t for n, t in tensors.items() if n[:5] == "chip."}
@@ -160,18 +182,21 @@ class Training:
         learning, epoch = self.config.learning, self.progress.epoch
         if learning.anneal == "cosine":
             self.optimizer.alpha = self.alpha * (0.5 * (1 + cos(pi * epoch / learning.epochs)))
-        start = time.monotonic()
-        energy: Tensor | float = 0.0
-        batches = 0
-        for clamps in self.task.batches(self.replicas, epoch, learning.batch):
+        progress, start = self.progress, time.monotonic()
+        for index, clamps in enumerate(self.task.batches(self.replicas, epoch, learning.batch)):
+            if index < progress.batch:
+                continue
+            if index:
+                self._between_batches()
             self.rule.batch(clamps)
-            energy = energy + self.rule.energy()
-            batches += 1
-        mean = (energy / (batches * self.batch_size)).double().cpu().numpy()  # type: ignore[union-attr]
-        self.progress.seconds += time.monotonic() - start
-        self.progress.epoch += 1
-        self.progress.batches += batches
-        self.progress.record(train_energy=mean)
+            self._energy = self._energy + self.rule.energy()
+            progress.batch += 1
+            progress.batches += 1
+            progress.seconds, start = progress.seconds + time.monotonic() - start, time.monotonic()
+        mean = (self._energy / (progress.batch * self.batch_size)).double().cpu().numpy()
+        self._energy = torch.zeros_like(self._energy)
+        progress.epoch, progress.batch = epoch + 1, 0
+        progress.record(train_energy=mean)
         if self.config.data.mode == "supervised":
             self.progress.record(test_accuracy=self.accuracy(self.task.test))
             if self.task.validation:

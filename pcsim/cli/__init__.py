@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,8 +23,9 @@ from pcsim.cli import (
     run,
     sweep,
 )
-from pcsim.cli.exit_codes import IN_WORDS, INTERRUPTED, USER_ERROR
+from pcsim.cli.exit_codes import IN_WORDS, USER_ERROR
 from pcsim.errors import InterruptedRunError, PcsimError
+from pcsim.interruption import TerminationRequest, exit_code, sigterm_as_interrupt
 from pcsim.terminal import terminal
 
 app = typer.Typer(
@@ -35,14 +38,34 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
 app.add_typer(hardware.app, name="hardware", help="List, show and fit hardware.")
-app.command("run")(run.run)
-app.command("check")(check.check)
-app.command("sweep")(sweep.sweep)
-app.command("compare")(compare.compare)
-app.command("report")(report.report)
-app.command("experiment")(experiment.experiment)
-app.command("demo")(demo.demo)
-app.command("equations")(equations.equations)
+
+
+def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let Ctrl-C and SIGTERM end a verb with one sentence and the exit code 130 or 143."""
+
+    @wraps(verb)
+    def stopped_in_one_sentence(*arguments: Any, **options: Any) -> None:
+        try:
+            verb(*arguments, **options)
+        except KeyboardInterrupt as stop:
+            how = "SIGTERM" if isinstance(stop, TerminationRequest) else "Ctrl-C"
+            raise InterruptedRunError(
+                f"{verb.__name__} was stopped by {how} before its end; the same command starts "
+                f"it again, and goes on with what it has kept",
+                exit_code(stop),
+            ) from None
+
+    return stopped_in_one_sentence
+
+
+app.command("run")(_stoppable(run.run))
+app.command("check")(_stoppable(check.check))
+app.command("sweep")(_stoppable(sweep.sweep))
+app.command("compare")(_stoppable(compare.compare))
+app.command("report")(_stoppable(report.report))
+app.command("experiment")(_stoppable(experiment.experiment))
+app.command("demo")(_stoppable(demo.demo))
+app.command("equations")(_stoppable(equations.equations))
 
 
 def _version(show: bool) -> None:
@@ -73,7 +96,8 @@ def main() -> None:
     arguments = [a for a in sys.argv[1:] if a != "--debug"]
     warnings.showwarning = _show_warning
     try:
-        app(args=arguments, prog_name=Path(sys.argv[0]).name)
+        with sigterm_as_interrupt():
+            app(args=arguments, prog_name=Path(sys.argv[0]).name)
     except (PcsimError, MemoryError, OSError) as error:
         if debug:
             raise
@@ -81,4 +105,4 @@ def main() -> None:
         kind = "" if isinstance(error, PcsimError) else f"{type(error).__name__}: "
         sentence = f"{'interrupted' if stopped else 'error'}: {kind}{error}"
         terminal(stderr=True, soft_wrap=True).print(sentence, highlight=False)
-        sys.exit(INTERRUPTED if stopped else USER_ERROR)
+        sys.exit(error.exit_code if isinstance(error, InterruptedRunError) else USER_ERROR)

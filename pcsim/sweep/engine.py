@@ -11,6 +11,7 @@ from typing import Any
 
 from pcsim import store
 from pcsim.errors import ConfigError, InterruptedRunError, StoreError
+from pcsim.interruption import exit_code
 from pcsim.status import Report, Status
 from pcsim.store import Result
 from pcsim.sweep.distribute import Place, Results, by_dask, check_place, in_process
@@ -150,7 +151,7 @@ class _Work:
             with suppress(StoreError):  # it can be made again at any time
                 self.merged()
             told = f"{error}; " if isinstance(error, InterruptedRunError) else ""
-            raise InterruptedRunError(f"{told}{self._so_far(total)}") from None
+            raise InterruptedRunError(f"{told}{self._so_far(total)}", exit_code(error)) from None
         except StoreError as error:
             raise StoreError(f"{error}; {self._so_far(total)}") from error
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pcsim import config as configuration
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, PcsimError
+from pcsim.interruption import stop_of
 from pcsim.provenance import provenance
 from pcsim.run import run as run_config
 from pcsim.store import Attr, Result
@@ -98,8 +99,9 @@ def _attempt(
         warnings.simplefilter("always")
         try:
             result = run_config(config)
-        except InterruptedRunError:
-            raise KeyboardInterrupt from None  # what it says of stored epochs is not true of sweeps
+        except InterruptedRunError as error:
+            # What it says of stored epochs is not true of sweeps.
+            raise stop_of(error) from None
         # Whatever goes wrong in one point must not stop the others of a long night.
         except Exception as error:
             kind = "" if isinstance(error, PcsimError) else f"{type(error).__name__}: "
