@@ -6,7 +6,8 @@
 3     `pcsim check`: iPC does not train on this chip
 4     `pcsim run`, `pcsim sweep`: stored, but of no use: every replica diverged, or no point of
       the sweep gave numbers (all failed or diverged)
-130   interrupted; what was kept is said on stderr
+130   interrupted by Ctrl-C; what was kept is said on stderr
+143   terminated by SIGTERM, in the same way
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ BAD_DATA = 1
 USER_ERROR = 2
 DID_NOT_TRAIN = 3
 OF_NO_USE = 4
-INTERRUPTED = 130
 
 IN_WORDS = (
     "Exit codes: 0 done; 1 a bad data file (data verify); 2 refused, with a sentence; 3 does not "
     "train (check); 4 stored, but every replica diverged or no point of a sweep gave numbers; "
-    "130 interrupted."
+    "130 interrupted, 143 terminated; the same command goes on."
 )
