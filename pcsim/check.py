@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy.typing as npt
 from rich.table import Table
 
 from pcsim import config as configuration
+from pcsim.check_rows import KeptRows
 from pcsim.config import Config
+from pcsim.errors import ConfigError, InterruptedRunError
 from pcsim.run import run
 from pcsim.store import Attr, Result, Variable
 from pcsim.verdict import Verdict, verdict_from
@@ -140,6 +143,7 @@ def check(
     *,
     twins: bool = True,
     announce: Callable[[str], None] | None = None,
+    rows: Path | None = None,
 ) -> Check:
     """Run the chips of a configuration, and what they are compared with.
 
@@ -150,21 +154,48 @@ def check(
     Rarely used:
         twins: also run the discrete rules (the ideal chip always runs).
         announce: called with the name of each row before it runs.
+        rows: folder that keeps finished rows; interrupted, the same call goes on from there.
     """
     config = config or configuration.parse(DIGITS, "check")
     if hardware is not None:
         config = configuration.changed(config, {"hardware": {"preset": hardware}})
+    settings = _settings(config, twins)
+    kept = KeptRows(rows) if rows else None
     runs: dict[str, Result] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
+    for name, setting in settings.items():
+        if announce:
+            announce(name)
+        try:
+            runs[name] = kept.run(name, setting) if kept else run(setting)
+        except (KeyboardInterrupt, InterruptedRunError):
+            again = f"the same command goes on from {rows}" if rows else "nothing was stored"
+            done = f"after {len(runs)} of {len(settings)} rows"
+            raise InterruptedRunError(f"{done}; {again}") from None
+    left_out = {
+        name: setting.hardware.left_out(setting) if ROWS[name].on_hardware else ()
+        for name, setting in settings.items()
+    }
+    return Check(config, runs, left_out)
+
+
+def _settings(config: Config, twins: bool) -> dict[str, Config]:
+    """Return the configurations of all rows, so that none is refused when others have run."""
+    if config.record.trajectories:
+        raise ConfigError(
+            "check: record.trajectories: a check keeps statistics only; record the trajectories "
+            "of a chip with `pcsim run`"
+        )
+    settings = {}
     for name, row in ROWS.items():
         if not twins and row.backend == "discrete":
             continue
-        if announce:
-            announce(name)
-        setting = _setting(config, row)
-        left_out[name] = setting.hardware.left_out(setting) if row.on_hardware else ()
-        runs[name] = run(setting)
-    return Check(config, runs, left_out)
+        try:
+            settings[name] = _setting(config, row)
+        except ConfigError as error:
+            hint = "; leave the discrete rules out with --no-twins"
+            hint = hint if row.backend == "discrete" else ""
+            raise ConfigError(f"check: the row {name!r} cannot run ({error}){hint}") from None
+    return settings
 
 
 def _setting(config: Config, row: Row) -> Config:

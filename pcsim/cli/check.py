@@ -11,12 +11,14 @@ from pcsim import config as configuration
 from pcsim import store
 from pcsim.check import DIGITS
 from pcsim.check import check as run_check
+from pcsim.check_rows import KeptRows, rows_folder
 from pcsim.cli.exit_codes import DID_NOT_TRAIN
 from pcsim.cli.progress import console
 from pcsim.cli.run import pairs
 from pcsim.plots import check_figure
 from pcsim.run import check_target
 from pcsim.store.files import check_own
+from pcsim.store.lock import held
 
 
 def check(
@@ -38,7 +40,10 @@ def check(
     twins: Annotated[bool, typer.Option(help="Also run discrete iPC and BP.")] = True,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
 ) -> None:
-    """Train a population of chips, compare with ideal and discrete training, give the verdict."""
+    """Train a population of chips, compare with ideal and discrete training, give the verdict.
+
+    Interrupted or killed, the same command goes on with the rows that are finished.
+    """
     changes = pairs(change)
     if chips is not None:
         changes["hardware.chips"] = str(chips)
@@ -52,9 +57,15 @@ def check(
     target = out or Path("out") / f"check_{name}.h5"
     check_target(target, overwrite)
     check_own(target.with_suffix(".png"))
-    found = run_check(settings, twins=twins, announce=lambda row: console.print(f"… {row}"))
-    store.save(found.result(), target, overwrite=overwrite)
-    figure = check_figure(found, target.with_suffix(".png"))
+    rows = rows_folder(target)
+    with held(target):
+        check_target(target, overwrite)  # the process before this one may have finished it
+        found = run_check(
+            settings, twins=twins, announce=lambda row: console.print(f"… {row}"), rows=rows
+        )
+        store.save(found.result(), target, overwrite=overwrite)
+        KeptRows(rows).forget()
+        figure = check_figure(found, target.with_suffix(".png"))
     console.print(found.verdict.table(f"verdict: {name}"))
     console.print(found.table())
     console.print(f"stored in {target}, figure in {figure}")

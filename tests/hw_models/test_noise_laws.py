@@ -37,9 +37,7 @@ def test_white_noise_has_one_variance_for_any_step(dt):
 def test_noise_per_read_with_a_period_has_one_variance_for_any_step(dt):
     """Reads every p: x ← x e^{−p} + (1 − e^{−p}) n, of variance σ² (1 − e^{−p})/(1 + e^{−p})."""
     period, sigma = 0.4, 0.3
-    _, read = transform(
-        ReadNoise(sigma=sigma, where="error", t_sample=period), (20_000,), dt=dt
-    )
+    _, read = transform(ReadNoise(sigma=sigma, where="error", t_sample=period), (20_000,), dt=dt)
     x = torch.zeros(1, 1, 20_000, dtype=torch.float64)
     for _ in range(round(6 / dt)):
         x = x - dt * read(x)
