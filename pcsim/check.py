@@ -22,6 +22,7 @@ from pcsim.config import Config
 from pcsim.errors import ConfigError, InterruptedRunError
 from pcsim.run import run
 from pcsim.store import Attr, Result, Variable
+from pcsim.timing import Timing
 from pcsim.verdict import Verdict, verdict_from
 
 CHIP = "iPC on this chip"
@@ -159,6 +160,7 @@ def check(
     config = config or configuration.parse(DIGITS, "check")
     if hardware is not None:
         config = configuration.changed(config, {"hardware": {"preset": hardware}})
+    _require_chips(config)
     settings = _settings(config, twins)
     kept = KeptRows(rows) if rows else None
     runs: dict[str, Result] = {}
@@ -198,14 +200,50 @@ def _settings(config: Config, twins: bool) -> dict[str, Config]:
     return settings
 
 
+def _require_chips(config: Config) -> None:
+    """Refuse settings that the rows would overrule."""
+    if "backend" in config.run.model_fields_set and config.run.backend == "discrete":
+        raise ConfigError(
+            "check: run.backend: chips run in continuous time; use 'continuous' or 'brian'"
+        )
+    if config.schedule.rule != "ipc":
+        raise ConfigError(
+            f"check: schedule.rule {config.schedule.rule!r}: the question is whether 'ipc' trains; "
+            "BP runs beside it anyway"
+        )
+
+
 def _setting(config: Config, row: Row) -> Config:
-    changes: dict[str, Any] = {
+    """Return the configuration of a row; what has no meaning there is left out."""
+    chips = "brian" if config.run.backend == "brian" else "continuous"
+    changes: dict[str, dict[str, Any]] = {
         "schedule": {"rule": row.rule},
-        "run": {"backend": row.backend},
+        "run": {"backend": "discrete" if row.backend == "discrete" else chips},
     }
+    if row.backend == "discrete":
+        changes["schedule"] |= _steps(configuration.changed(config, {"run": {"backend": chips}}))
+        changes["learning"] = _rates(config)
     if row.on_hardware:
         changes["hardware"] = {"lenient": row.backend == "discrete"}
     else:
         changes["hardware"] = {"preset": "ideal", "pieces": {}, "chips": 1}
         changes["grid"] = {"hardware": {}}
-    return configuration.changed(config, changes)
+    data = config.model_dump(exclude_unset=True)
+    for section, fields in changes.items():
+        data[section] = {**data.get(section, {}), **fields}
+    return configuration.pruned(data, "check")[0]
+
+
+def _steps(config: Config) -> dict[str, Any]:
+    """Return the times of a chip as the discrete rules have them: γ = dt/τ_x, T = t_pres/dt."""
+    timing = Timing.of(config)
+    gamma = {"gamma": timing.dt / config.circuit.tau_x} if config.solver.dt else {}
+    return gamma | ({"T": timing.present} if config.stream.t_pres else {})
+
+
+def _rates(config: Config) -> dict[str, Any]:
+    """Return the plasticity of a chip as the discrete rules have it: α = dt/τ_w, and the decay."""
+    circuit = config.circuit
+    dt = config.solver.dt or config.schedule.gamma * circuit.tau_x
+    alpha = {"alpha": dt / circuit.tau_w} if circuit.tau_w else {}
+    return alpha | ({"weight_decay": circuit.weight_decay} if circuit.weight_decay else {})

@@ -7,14 +7,36 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from pcsim.errors import ConfigError
-from pcsim.frozen import Frozen, NotNegative
+from pcsim.frozen import AS_STORED, Frozen, NotNegative
 from pcsim.frozen import Positive as Seconds
 
 Kind = Literal["algebraic", "error_units", "dendritic", "sacramento"]
 Transport = Literal["shared", "random", "sign", "kolen_pollack"]
+
+
+BELONGS: dict[str, tuple[Kind, ...]] = {
+    "tau_err": ("error_units",),
+    "look_err": ("error_units",),
+    "delay_err": ("algebraic", "error_units"),
+    "delay_fb": ("algebraic", "error_units"),
+    "look_soma": ("algebraic",),
+    "conductances": ("dendritic", "sacramento"),
+    "tau_apical": ("dendritic",),
+    "tau_inter": ("dendritic", "sacramento"),
+    "inter_learned": ("dendritic",),
+    "inter_rate": ("dendritic",),
+    "inhibition": ("dendritic",),
+    "look_inter": ("dendritic",),
+    "look_apical": ("dendritic",),
+    "eta_inter": ("sacramento",),
+    "eta_apical": ("sacramento",),
+    "eta_down": ("sacramento",),
+    "self_predicting": ("sacramento",),
+}
+"""Which circuits have a field; the others are in all of them."""
 
 
 class Conductances(Frozen):
@@ -108,20 +130,11 @@ class Circuit(Frozen):
         return self.tau_w
 
     @model_validator(mode="after")
-    def _only_where_meant(self) -> Self:
-        belongs = {
-            "tau_err": ("error_units",),
-            "look_err": ("error_units",),
-            "tau_apical": ("dendritic",),
-            "tau_inter": ("dendritic", "sacramento"),
-            "look_inter": ("dendritic",),
-            "look_apical": ("dendritic",),
-            "delay_err": ("algebraic", "error_units"),
-            "delay_fb": ("algebraic", "error_units"),
-            "look_soma": ("algebraic",),
-        }
-        for name, kinds in belongs.items():
-            if getattr(self, name) and self.kind not in kinds:
+    def _only_where_meant(self, info: ValidationInfo) -> Self:
+        for name, kinds in BELONGS.items():
+            if self.kind in kinds or info.context == AS_STORED:
+                continue
+            if getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"circuit.{name} belongs to the circuit {' or '.join(kinds)}")
         needs = {"look_err": "tau_err", "look_inter": "tau_inter", "look_apical": "tau_apical"}
         for name, other in needs.items():

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import tomllib
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pcsim.architectures.choice import NetworkConfig
 from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError
 from pcsim.explain import explain
-from pcsim.frozen import Frozen, NotNegative, Positive
+from pcsim.frozen import AS_STORED, Frozen, NotNegative, Positive
 from pcsim.hardware import HardwareConfig
+from pcsim.meaning import LeftOutWarning, meaningless, sentence, without
 from pcsim.network import Mode
 from pcsim.stream import Record, SolverConfig, Stream
 
@@ -46,12 +48,11 @@ class Schedule(Frozen):
     fast: bool = True
     """Skip products whose result is known (exact to round-off); off: every product of the text."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _zil_defaults_to_bp(cls, data: Any) -> Any:
-        if isinstance(data, Mapping) and data.get("rule") == "zil":
-            return {"gamma": 1.0, **data}
-        return data
+    @model_validator(mode="after")
+    def _zil_defaults_to_bp(self) -> Self:
+        if self.rule == "zil" and "gamma" not in self.model_fields_set:
+            self.__dict__["gamma"] = 1.0  # frozen, and not set by anyone: a default of this rule
+        return self
 
     @model_validator(mode="after")
     def _zil_needs_ff(self) -> Self:
@@ -194,6 +195,12 @@ class Config(Frozen):
                 raise ValueError(f"grid.{name} must be different numbers, got {list(values)}")
         return self
 
+    @model_validator(mode="after")
+    def _nothing_ignored(self, info: ValidationInfo) -> Self:
+        if info.context != AS_STORED and (fields := meaningless(self)):
+            raise ValueError("; ".join(sentence(*field) for field in fields.items()))
+        return self
+
     def to_json(self) -> str:
         """Return the whole configuration, defaults included, as text."""
         return self.model_dump_json()
@@ -201,11 +208,22 @@ class Config(Frozen):
 
 def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:
     """Validate; one ConfigError sentence names every field at fault."""
+    return _validated(data, source, None)
+
+
+def _validated(data: Mapping[str, Any], source: str, context: Any) -> Config:
     try:
-        return Config.model_validate(data)
+        return Config.model_validate(data, context=context)
     except ValidationError as error:
         problems = "; ".join(explain(e, Config) for e in error.errors())
         raise ConfigError(f"{source}: {problems}") from None
+
+
+def pruned(data: Mapping[str, Any], source: str) -> tuple[Config, dict[str, str]]:
+    """Validate without the fields that have no meaning there; return these with what they need."""
+    config = _validated(data, source, AS_STORED)
+    fields = meaningless(config)
+    return (parse(without(data, fields), source) if fields else config), fields
 
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
@@ -213,9 +231,7 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
     data = read(path)
     if "sweep" in data:
         raise ConfigError(f"{path}: has a [sweep] section; run it with `pcsim sweep`")
-    for name, text in (overrides or {}).items():
-        change(data, name, text)
-    return parse(data, str(path))
+    return with_changes(data, overrides or {}, str(path))
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -249,21 +265,53 @@ def value_of(text: str) -> Any:
 
 
 def with_changes(data: Mapping[str, Any], changes: Mapping[str, str], source: str) -> Config:
-    """Return a configuration from data in memory, with `--set` style changes."""
-    copied = json.loads(json.dumps(data))
+    """Return a configuration from data in memory, with `--set` style changes.
+
+    Fields that have a meaning in the data, and lose it by the changes, are left out with a warning:
+    `--set schedule.rule=bp` works on a file that sets T.
+    """
+    copied = without(data, {})
     for name, text in changes.items():
         change(copied, name, text)
+    config = _validated(copied, source, AS_STORED)
+    unused = {name: needs for name, needs in meaningless(config).items() if name not in changes}
+    if changes and unused:
+        unused = {n: needs for n, needs in unused.items() if n not in _unused_before(data)}
+        for name, needs in unused.items():
+            words = f"{name} of {source} is left out: with --set, it has no meaning (needs {needs})"
+            warnings.warn(words, LeftOutWarning, stacklevel=2)
+        copied = without(copied, unused)
     return parse(copied, source)
 
 
+def _unused_before(data: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the fields without meaning in data that stands alone, as far as it does."""
+    try:
+        return meaningless(_validated(data, "", AS_STORED))
+    except ConfigError:
+        return {}
+
+
 def changed(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> Config:
-    """Return a configuration with fields of its sections replaced, validated again."""
+    """Return a configuration with fields of its sections replaced, validated again.
+
+    What the configuration had set before and has no meaning any more is left out; a change without
+    meaning is refused.
+    """
+    data = with_fields(config, changes)
+    asked = {f"{section}.{name}" for section, fields in changes.items() for name in fields}
+    unused = meaningless(_validated(data, "configuration", AS_STORED))
+    return parse(without(data, {name: why for name, why in unused.items() if name not in asked}))
+
+
+def with_fields(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a configuration has set, with fields of its sections replaced, not validated."""
     data = config.model_dump(exclude_unset=True)
     for section, fields in changes.items():
         data[section] = {**data.get(section, {}), **fields}
         if section == "hardware" and "preset" in fields:
             data[section].pop("device", None)  # another preset is read anew
-    return parse(data)
+    return data
 
 
 def from_json(text: str) -> Config:
@@ -272,4 +320,4 @@ def from_json(text: str) -> Config:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"stored configuration: is not valid JSON: {error}") from None
-    return parse(data, "stored configuration")
+    return pruned(data, "stored configuration")[0]

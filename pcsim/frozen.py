@@ -14,3 +14,7 @@ class Frozen(BaseModel):
     """Immutable, strict about names and types: neither "32" nor true is a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+AS_STORED = {"as_stored": True}
+"""Validation context of a complete description: defaults stand there too, also where unused."""

@@ -36,9 +36,7 @@ def setting(**sections):
         "data": {"name": "digits", "limit": 400},
         "run": {"seeds": [0, 1]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def torch_parameters(model):

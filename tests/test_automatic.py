@@ -25,9 +25,7 @@ def setting(**sections: dict) -> Config:
         "run": {"automatic": True, "dtype": "float64"},
         "convergence": {"window": WINDOW, "rtol": RTOL, "max_steps": 3000},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def energies(result: Result, *cell: int) -> np.ndarray:
@@ -96,7 +94,8 @@ def test_replicas_stop_on_their_own(axis, values, optimizer):
     # Adam takes steps of α whatever the gradient; so it needs smaller ones
     factor = 0.02 if optimizer == "adam" else 1.0
     shown = [factor * v for v in values] if axis == "alpha" else values
-    learning = {"optimizer": optimizer, "alpha": factor * 0.05}
+    learning = {"optimizer": optimizer}
+    learning |= {} if axis == "alpha" else {"alpha": factor * 0.05}
     seeds = {"seeds": [3, 8]}
     together = run(setting(grid={axis: shown}, learning=learning, run=seeds))
     assert together["steps"].shape == (2, 2)

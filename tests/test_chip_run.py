@@ -24,9 +24,7 @@ def setting(**sections: dict) -> Config:
         "data": {"name": "digits", "limit": 100},
         "run": {"backend": "continuous", "dtype": "float64", "seeds": [1, 0]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def same(one: store.Result, other: store.Result) -> None:

@@ -12,6 +12,7 @@ from pcsim import config
 from pcsim.config import Config
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError
+from pcsim.meaning import LeftOutWarning
 
 SIZES = {"sizes": [64, 8, 10]}
 FULL = """
@@ -19,7 +20,6 @@ FULL = """
 sizes = [64, 8, 10]
 f = "relu"
 convention = "post"
-prior = 0.5
 output = { kind = "categorical" }
 hidden = { variance = 2.0, learned = true, floor = 0.25 }
 
@@ -31,7 +31,7 @@ init = "normal"
 
 [learning]
 optimizer = "adamw"
-alpha = 1
+weight_decay = 1
 betas = [0.8, 0.99]
 batch = 16
 patience = 3
@@ -45,8 +45,7 @@ seeds = [3, 1, 2]
 dtype = "float64"
 
 [grid]
-alpha = [1e-3, 1e-2]
-weight_decay = [0, 1e-4]
+alpha = [0, 1e-2]
 """
 
 
@@ -70,10 +69,10 @@ def test_toml_is_read_field_by_field(tmp_path):
     loaded = config.load(write(tmp_path, FULL))
     assert loaded.network.sizes == (64, 8, 10)
     assert loaded.run.seeds == (3, 1, 2)
-    assert loaded.grid.weight_decay == (0.0, 1e-4)
+    assert loaded.grid.alpha == (0.0, 1e-2)
     assert (loaded.schedule.rule, loaded.schedule.T, loaded.schedule.init) == ("pc", 5, "normal")
     # a whole number where a real one is wanted is no mistake
-    assert (type(loaded.learning.alpha), loaded.learning.alpha) == (float, 1.0)
+    assert (type(loaded.learning.weight_decay), loaded.learning.weight_decay) == (float, 1.0)
     network = loaded.network.build()
     assert isinstance(network.nodes[0].energy, Categorical)
     assert network.nodes[1].energy == Gaussian(2.0, True, 0.25)
@@ -101,21 +100,24 @@ def test_defaults_need_only_the_sizes(tmp_path):
 
 def test_overrides_win_and_parse_as_toml(tmp_path):
     changes = {
-        "learning.alpha": "2.5e-3",
+        "learning.weight_decay": "2.5e-3",
         "network.sizes": "[64, 4, 10]",
         "schedule.rule": "zil",  # a bare word needs no quotes
         "schedule.init": '"ff"',
         "data.centre": "true",
         "network.output.kind": "gaussian",
-        "convergence.window": "7",  # a section that the file does not have
+        "record.predictions": "false",  # a section that the file does not have
     }
-    loaded = config.load(write(tmp_path, FULL), changes)
-    assert loaded.learning.alpha == 2.5e-3
+    with pytest.warns(
+        LeftOutWarning, match=r"schedule\.T of .*config\.toml is left out: with --set"
+    ):
+        loaded = config.load(write(tmp_path, FULL), changes)
+    assert loaded.learning.weight_decay == 2.5e-3
     assert loaded.network.sizes == (64, 4, 10)
     assert (loaded.schedule.rule, loaded.schedule.init) == ("zil", "ff")
     assert loaded.data.centre is True
     assert loaded.network.output.kind == "gaussian"
-    assert loaded.convergence.window == 7
+    assert loaded.record.predictions is False
     assert loaded.learning.batch == 16  # not touched
 
 
@@ -213,6 +215,14 @@ def test_one_sentence_names_the_field_and_what_is_allowed(data, words):
     assert sentence(data).startswith(words)
 
 
+def test_changes_may_not_be_meaningless_themselves(tmp_path):
+    text = "network.sizes = [64, 10]\nrecord.units = 3"
+    with pytest.raises(ConfigError, match=r"convergence\.window: has no meaning"):
+        config.load(write(tmp_path, FULL), {"convergence.window": "7"})
+    with pytest.raises(ConfigError, match=r"record\.units: has no meaning"):
+        config.load(write(tmp_path, text), {"learning.alpha": "0.1"})  # it had none before
+
+
 def test_every_field_at_fault_is_named_at_once():
     text = sentence({"learning": {"alpha": -1, "batch": -2}, "schedule": {"T": 0}})
     assert [part.split(":")[0] for part in text.split("; ")] == [
@@ -256,12 +266,12 @@ positive = st.floats(min_value=0, exclude_min=True, allow_infinity=False)
     alpha=positive,
     gammas=st.lists(positive, unique=True, max_size=3),
     seeds=st.lists(st.integers(0, 2**63 - 1), unique=True, min_size=1, max_size=3),
-    prior=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    size=positive,
 )
-def test_json_round_trip_is_exact(alpha, gammas, seeds, prior):
+def test_json_round_trip_is_exact(alpha, gammas, seeds, size):
     one = config.parse(
         {
-            "network": SIZES | {"prior": prior},
+            "network": SIZES | {"output": {"variance": size}},
             "learning": {"alpha": alpha},
             "grid": {"gamma": gammas},
             "run": {"seeds": seeds},

@@ -27,9 +27,7 @@ def setting(**sections: dict) -> Config:
         "data": {"name": "digits", "limit": 150},
         "run": {"dtype": "float64"},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def trained(one: Config) -> Result:
@@ -41,7 +39,7 @@ def trained(one: Config) -> Result:
 def lone(rule: str, optimizer: str, alpha: float, decay: float, gamma: float, seed: int) -> Result:
     return trained(
         setting(
-            schedule={"rule": rule, "gamma": gamma},
+            schedule={"rule": rule} | ({} if rule == "bp" else {"gamma": gamma}),
             learning={"optimizer": optimizer, "alpha": alpha, "weight_decay": decay},
             run={"seeds": [seed]},
         )

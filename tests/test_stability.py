@@ -190,9 +190,7 @@ def chip_run(**sections):
         "data": {"limit": 40},
         "run": {"backend": "continuous"},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return ChipRun(config.parse(base))
+    return ChipRun(config.changed(config.parse(base), sections))
 
 
 @pytest.mark.parametrize(

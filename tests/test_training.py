@@ -27,9 +27,7 @@ def setting(**sections: dict) -> Config:
         "data": {"name": "digits", "limit": 200},
         "run": {"dtype": "float64", "seeds": [1, 0]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def forward(parameters: np.ndarray, sizes: list[int], x: np.ndarray) -> np.ndarray:
@@ -47,11 +45,11 @@ def forward(parameters: np.ndarray, sizes: list[int], x: np.ndarray) -> np.ndarr
 
 def adam_config(rule, seeds, epochs):
     """Digits, 64-32-32-10, Adam; PC needs small steps, and Z-IL equals BP at γ = 1 only."""
-    gamma = {"pc": 0.1, "zil": 1.0}.get(rule, 0.5)
+    own = {"pc": {"T": 8, "gamma": 0.1}, "ipc": {"T": 8, "gamma": 0.5}}.get(rule, {})
     return config.parse(
         {
             "network": {"sizes": [64, 32, 32, 10]},
-            "schedule": {"rule": rule, "T": 8, "gamma": gamma},
+            "schedule": {"rule": rule, **own},
             "learning": {"optimizer": "adam", "alpha": 1e-3, "batch": 32, "epochs": epochs},
             "run": {"seeds": list(range(seeds))},
         }
@@ -76,15 +74,16 @@ def test_all_rules_learn_the_digits():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_zil_and_bp_coincide_at_gamma_one_only(optimizer):
-    def train(rule: str, gamma: float):
+    def train(**schedule):
         return run(
             setting(
-                schedule={"rule": rule, "gamma": gamma},
+                schedule=schedule,
                 learning={"optimizer": optimizer, "alpha": 5e-3, "weight_decay": 1e-3},
             )
         )
 
-    bp, zil, half = train("bp", 1.0), train("zil", 1.0), train("zil", 0.5)
+    bp = train(rule="bp")
+    zil, half = train(rule="zil", gamma=1.0), train(rule="zil", gamma=0.5)
     np.testing.assert_allclose(zil["parameters"], bp["parameters"], rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(zil["test_accuracy"], bp["test_accuracy"])
     assert np.abs(half["parameters"] - bp["parameters"]).max() > 1e-6

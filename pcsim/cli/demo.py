@@ -53,9 +53,7 @@ def demo_config(**sections: dict[str, Any]) -> Config:
         "data": {"name": "digits", "limit": SIZES["limit"]},
         "run": {"backend": "continuous"},
     }
-    for name, fields in sections.items():
-        base[name] = {**base.get(name, {}), **fields}
-    return configuration.parse(base, "demo")
+    return configuration.changed(configuration.parse(base, "demo"), sections)
 
 
 def demo(

@@ -131,7 +131,10 @@ def _key(point: Point, usable: Sequence[TensorField]) -> str:
         for name in parents:
             section = section[int(name) if isinstance(section, list) else name]
         del section[last]
-    return json.dumps([[one.field for one in usable], rest])
+    # Fields without a meaning at a point are not in its configuration, but they lie on an axis.
+    fields = [one.field for one in usable]
+    others = {name: value for name, value in point.values.items() if name not in fields}
+    return json.dumps([fields, rest, others])
 
 
 def _limit(sweep: Sweep, point: Point) -> int:
@@ -194,7 +197,7 @@ def fused_config(sweep: Sweep, run: Run) -> Config:
     for name, values in run.grid.items():
         place = data["grid"] if name in data["grid"] else data["grid"]["hardware"]
         place[name] = list(values)
-    return configuration.parse(data, "fused run")
+    return configuration.pruned(data, "fused run")[0]  # all defaults stand there
 
 
 def parts(result: Result) -> Iterator[tuple[int, Result]]:

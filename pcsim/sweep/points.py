@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from pcsim import config as configuration
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.meaning import sentence
 from pcsim.sweep.axes import SweepTable, flat, read_table
 
 
@@ -26,9 +27,11 @@ class Point:
     config: Config | None
     """None if the combination makes no sense, and the sweep records such ones as failed."""
     problem: str = ""
+    unused: Mapping[str, str] = field(default_factory=dict)
+    """Fields that have no meaning at this point, with what they need; they are left out of it."""
 
     def __str__(self) -> str:
-        return ", ".join(f"{field} = {json.dumps(value)}" for field, value in self.values.items())
+        return ", ".join(f"{name} = {json.dumps(value)}" for name, value in self.values.items())
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def make_sweep(
         for axis, index in zip(table.axes, cell, strict=True):
             values |= axis.at(index)
         points.append(_point(len(points), cell, values, base, table, source, devices))
+    _refuse_unused(points, source)
     if not any(point.config for point in points):
         raise ConfigError(f"{source}: no point makes sense; the first: {points[0].problem}")
     assert len(points) == prod(len(axis) for axis in table.axes)
@@ -132,11 +136,11 @@ def _point(
 ) -> Point:
     data = json.loads(json.dumps(base))
     here = f"{source}: sweep point {index}"
-    for field, value in values.items():
-        _put(data, field, value, f"{here}: sweep.axes.{field}")
+    for name, value in values.items():
+        _put(data, name, value, f"{here}: sweep.axes.{name}")
     preset = _use_device(data, values, devices)
     try:
-        config = configuration.parse(data, here)
+        config, unused = configuration.pruned(data, here)
         if config.hardware.device:
             devices.setdefault(preset, config.hardware.device.model_dump(mode="json"))
         if config.record.trajectories:
@@ -149,7 +153,15 @@ def _point(
             shown = Point(index, cell, values, None)
             raise ConfigError(f"{error} ({shown})") from None
         return Point(index, cell, values, None, str(error).removeprefix(f"{here}: "))
-    return Point(index, cell, values, config)
+    return Point(index, cell, values, config, unused=unused)
+
+
+def _refuse_unused(points: Sequence[Point], source: str) -> None:
+    """Refuse fields that have no meaning at any point: the rules of a sweep need different ones."""
+    valid = [point for point in points if point.config]
+    for name, needs in (valid[0].unused if valid else {}).items():
+        if all(name in point.unused for point in valid):
+            raise ConfigError(f"{source}: {sentence(name, needs)}, at one of the points at least")
 
 
 def _use_device(data: dict[str, Any], values: Mapping[str, Any], devices: Devices) -> str:

@@ -34,9 +34,7 @@ def setting(pieces, backend="brian", **sections):
         "hardware": {"chips": 2, "seed": 3, "pieces": pieces},
         "run": {"backend": backend, "dtype": "float64", "seeds": [1]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def apart(one, other, name="parameters"):

@@ -21,9 +21,7 @@ def setting(backend="brian", **sections):
         "data": {"name": "digits", "limit": 5},
         "run": {"backend": backend, "dtype": "float64", "seeds": [1, 0]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def compared(**sections):

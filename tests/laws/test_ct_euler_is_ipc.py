@@ -177,12 +177,11 @@ def both(**sections):
         "data": {"name": "digits", "limit": 100},
         "run": {"dtype": "float64", "seeds": [3, 1]},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
+    changes = sections | {"run": sections.get("run", {})}
     results = []
     for backend in ("discrete", "continuous"):
-        base["run"]["backend"] = backend
-        results.append(run(config.parse(base))["parameters"])
+        changes["run"] = {**changes["run"], "backend": backend}
+        results.append(run(config.changed(config.parse(base), changes))["parameters"])
     return results
 
 

@@ -20,9 +20,7 @@ def setting(**sections):
         "data": {"name": "digits", "limit": 100},
         "run": {"backend": "continuous", "dtype": "float64"},
     }
-    for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
-    return config.parse(base)
+    return config.changed(config.parse(base), sections)
 
 
 def test_control_the_unchanged_run_is_accepted():

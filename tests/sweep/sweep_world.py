@@ -9,7 +9,7 @@ CLOCK = {"seconds", "train_seconds", "time_utc", "command_line"}
 
 
 def small(**sections: dict) -> dict:
-    """Return a small sweep on digits: 2 rules × 3 rates × 2 sizes, 4 runs."""
+    """Return a small sweep on digits: 2 rules × 3 rates × 2 sizes, 4 runs; None takes away."""
     base: dict[str, dict] = {
         "network": {"sizes": [64, 6, 10]},
         "schedule": {"T": 3, "gamma": 0.3},
@@ -25,7 +25,8 @@ def small(**sections: dict) -> dict:
         },
     }
     for name, fields in sections.items():
-        base[name] = base.get(name, {}) | fields
+        together = base.get(name, {}) | fields
+        base[name] = {field: value for field, value in together.items() if value is not None}
     return base
 
 

@@ -100,7 +100,15 @@ REFUSED = [
     ({"axes": {"learning.alpha": {"lin": ["a", 1, 2]}}}, "two numbers and a count"),
     ({"axes": {"run.seeds": [[0], [1]]}}, "run.seeds: cannot be swept; every point has all seeds"),
     ({"axes": {"run": [{"seeds": [1]}]}}, "run: cannot be swept; every point has all seeds"),
-    ({"axes": {"record.trajectories": [True]}}, "record.trajectories: a sweep keeps statistics"),
+    (
+        {"axes": {"record.trajectories": [True], "run.backend": ["continuous"]}},
+        "record.trajectories: a sweep keeps statistics",
+    ),
+    (
+        {"axes": {"schedule.rule": ["ipc", "bp"], "schedule.pc_update_at": ["after"]}},
+        "study.toml: schedule.pc_update_at: has no meaning in this run, and would be ignored; it "
+        "needs schedule.rule 'pc', at one of the points at least",
+    ),
     ({"axes": {"grid.alpha": [[0.1]]}}, "grid.alpha: cannot be swept; sweep the field itself"),
     ({"axes": {"network.sizes.7": [3]}}, "'7' must be the number of an item, 0 to 2"),
     ({"axes": {"schedule.T.x": [3]}}, "there is a value, not a section, before 'x'"),
@@ -135,7 +143,8 @@ def test_a_configuration_without_sweep_is_told_where_to_go():
 
 
 def test_combinations_that_make_no_sense_are_recorded_if_asked_for():
-    data = small(run={"automatic": True}, learning={"batch": 0})
+    plain = {"batch": 0, "epochs": None}
+    data = small(run={"automatic": True}, learning=plain, schedule={"T": None})
     data["sweep"] = {"axes": {"schedule.rule": ["ipc", "bp"]}}
     with pytest.raises(ConfigError, match=r"run.automatic needs .* \(schedule.rule = \"bp\"\)"):
         make_sweep(data)
@@ -147,6 +156,16 @@ def test_combinations_that_make_no_sense_are_recorded_if_asked_for():
     data["sweep"]["axes"]["schedule.rule"] = ["bp"]
     with pytest.raises(ConfigError, match="no point makes sense"):
         make_sweep(data)
+
+
+def test_rules_of_one_sweep_leave_out_what_only_the_others_need():
+    """T and gamma of the file, and an axis, belong to iPC and PC; BP runs without them."""
+    data = small()
+    data["sweep"] = {"axes": {"schedule.rule": ["pc", "bp"], "schedule.gamma": [0.1, 0.2]}}
+    points = make_sweep(data).points
+    assert [p.config.schedule.gamma for p in points] == [0.1, 0.2, 0.5, 0.5]
+    assert [sorted(p.unused) for p in points[1:3]] == [[], ["schedule.T", "schedule.gamma"]]
+    assert all(p.config.schedule.T == 3 for p in points[:2])
 
 
 def test_descriptions_are_frozen_data():

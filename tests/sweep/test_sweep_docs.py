@@ -17,7 +17,9 @@ def test_the_example_is_a_sweep():
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.S)
     described = make_sweep(tomllib.loads(text))
     assert described.shape == (3, 7, 3, 3)
-    assert described.points[-1].config.schedule.gamma == 0.1
+    *_, pc, bp = (p for p in described.points if p.cell in ((1, 6, 2, 2), (2, 6, 2, 2)))
+    assert pc.config.schedule.gamma == 0.1
+    assert sorted(bp.unused) == ["schedule.T", "schedule.gamma"]
 
 
 def test_all_settings_and_variables_are_listed(tmp_path):

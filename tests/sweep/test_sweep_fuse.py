@@ -52,7 +52,9 @@ def assert_equal_to_lone_runs(data, out, names, tolerance=1e-12):
 @pytest.mark.parametrize("rule", ["bp", "pc", "zil", "ipc"])
 def test_fused_training_equals_separate_runs(tmp_path, rule, optimizer):
     axes = dict(list(RATES.items())[:2]) if rule == "bp" else RATES
-    data = swept(axes, schedule={"rule": rule}, learning={"optimizer": optimizer})
+    schedule = {"rule": rule} | ({"T": None} if rule in ("bp", "zil") else {})
+    schedule |= {"gamma": None} if rule == "bp" else {}
+    data = swept(axes, schedule=schedule, learning={"optimizer": optimizer})
     assert sizes(data) == [4 if rule == "bp" else 8]
     names = ("parameters", "train_energy", "test_accuracy", "accuracy")
     assert_equal_to_lone_runs(data, tmp_path / "s", names)
@@ -61,7 +63,8 @@ def test_fused_training_equals_separate_runs(tmp_path, rule, optimizer):
 def test_fused_automatic_run_ends_where_the_lone_one_does(tmp_path):
     data = swept(
         {"learning.alpha": [2e-3, 2e-2], "schedule.gamma": [0.3, 0.1]},
-        learning={"batch": 0, "reduction": "mean"},
+        schedule={"T": None},
+        learning={"batch": 0, "reduction": "mean", "epochs": None},
         run={"automatic": True, "seeds": [0]},
         convergence={"window": 8, "rtol": 0.05, "max_steps": 300},
     )
@@ -91,14 +94,17 @@ def test_fused_chips_equal_lone_chips(tmp_path):
     ("axis", "sections"),
     [
         ("learning.alpha", {"learning": {"patience": 1}, "data": {"validation": 20}}),
-        ("schedule.gamma", {"schedule": {"rule": "bp"}}),
+        ("schedule.gamma", {"schedule": {"rule": "bp"}, "hardware": {"preset": "ecram_li"}}),
         ("schedule.gamma", {"run": {"backend": "continuous"}}),
         ("learning.weight_decay", {"run": {"backend": "continuous"}}),
         (
             "learning.alpha",
-            {"run": {"backend": "continuous", "automatic": True}, "learning": {"batch": 0}},
+            {
+                "run": {"backend": "continuous", "automatic": True},
+                "learning": {"batch": 0, "epochs": None},
+                "schedule": {"T": None},
+            },
         ),
-        ("learning.alpha", {"run": {"backend": "continuous"}, "circuit": {"tau_w": 9.0}}),
         ("schedule.T", {}),
     ],
 )
@@ -166,7 +172,7 @@ def test_a_fused_run_that_fails_is_taken_apart(tmp_path, monkeypatch):
 def test_seeds_are_paired(tmp_path):
     """A field that plays no part gives the same weights and order at every point."""
     data = unfused()
-    data["sweep"]["axes"] = {"solver.noise_seed": [0, 1, 2]}
+    data["sweep"]["axes"] = {"data.limit_test": [10, 20, 30]}
     merged = sweep(data, tmp_path / "s")
     for name in ("parameters", "train_energy"):
         for k in (1, 2):

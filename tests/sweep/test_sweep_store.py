@@ -170,7 +170,7 @@ def test_the_same_in_other_words_is_welcome(tmp_path):
     """Defaults spelt out, and a range as a list, are no other sweep."""
     out = tmp_path / "s"
     SweepFolder(out).claim(make_sweep(small()))
-    data = small(network={"f": "tanh"}, record={"every": 0})
+    data = small(network={"f": "tanh"}, record={"predictions": True})
     data["sweep"]["axes"]["learning.alpha"] = [1e-3, 10**-2.5, 1e-2]
     data["sweep"]["axes"]["learning.alpha"][1] = float(f"{10**-2.5:.12g}")
     SweepFolder(out).claim(make_sweep(data))
