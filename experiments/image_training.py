@@ -107,9 +107,10 @@ def config_of(
     """
     allowed = data in STAND_IN_ALLOWED
     found = datasets.load(data, unverified=allowed)
+    times = {} if rule == "BP" else {"T": budget.T, "gamma": point.gamma}
     sections: Mapping[str, Any] = {
         "network": {"image": found.shape, "classes": found.classes, **network},
-        "schedule": {"rule": RULES[rule], "T": budget.T, "gamma": point.gamma},
+        "schedule": {"rule": RULES[rule], **times},
         "learning": {
             "optimizer": "adam",
             "alpha": point.alpha,

@@ -100,7 +100,8 @@ SCALES = {
 def config_of(setting: Setting, stage: Stage, data: str, rule: str, grid: Grid) -> Config:
     """Return one training: the whole grid (of one value each, in the report) × the seeds."""
     schedule = Schedule(rule=RULES[rule], T=setting.T)
-    if rule in ("BP", "Z-IL"):  # γ has no meaning for BP, and is 1 for its equal
+    if rule in ("BP", "Z-IL"):  # T and γ have no meaning for BP; its equal has T = depth, γ = 1
+        schedule = Schedule(rule=RULES[rule])
         grid = grid.model_copy(update={"gamma": ()})
     return Config(
         network=setting.network,

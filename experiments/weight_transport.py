@@ -99,11 +99,11 @@ SCALES = {
 def config_of(setting: Setting, way: Way) -> Config:
     """Return the run of one kind of feedback: all rates and seeds are chips side by side."""
     data = DataConfig(name=setting.data, limit=setting.limit, validation=setting.validation)
+    drawn = {"feedback_gain": way.gain} if way.transport in ("random", "kolen_pollack") else {}
     return Config(
         network=setting.network,
         schedule=Schedule(rule="ipc", T=setting.T, gamma=setting.gamma),
         learning=Learning(
-            alpha=setting.alphas[0],
             weight_decay=way.decay,
             batch=setting.batch,
             epochs=setting.epochs,
@@ -111,7 +111,7 @@ def config_of(setting: Setting, way: Way) -> Config:
         data=data,
         run=RunConfig(backend="continuous", seeds=setting.seeds),
         grid=Grid(alpha=setting.alphas),
-        circuit=Circuit(transport=way.transport, feedback_gain=way.gain),
+        circuit=Circuit.model_validate({"transport": way.transport} | drawn),
     )
 
 

@@ -228,10 +228,7 @@ def _setting(config: Config, row: Row) -> Config:
     else:
         changes["hardware"] = {"preset": "ideal", "pieces": {}, "chips": 1}
         changes["grid"] = {"hardware": {}}
-    data = config.model_dump(exclude_unset=True)
-    for section, fields in changes.items():
-        data[section] = {**data.get(section, {}), **fields}
-    return configuration.pruned(data, "check")[0]
+    return configuration.pruned(configuration.with_fields(config, changes), "check")[0]
 
 
 def _steps(config: Config) -> dict[str, Any]:

@@ -226,9 +226,16 @@ def pruned(data: Mapping[str, Any], source: str) -> tuple[Config, dict[str, str]
     return (parse(without(data, fields), source) if fields else config), fields
 
 
-def load(path: Path, overrides: Mapping[str, str] | None = None) -> Config:
-    """Read a TOML file; `overrides` are dotted names with TOML (or bare string) values."""
+def load(
+    path: Path, overrides: Mapping[str, str] | None = None, backend: str | None = None
+) -> Config:
+    """Read a TOML file; `overrides` are dotted names with TOML (or bare string) values.
+
+    `backend` is the default of `run.backend` for a command that knows better than the file.
+    """
     data = read(path)
+    if backend and isinstance(data.setdefault("run", {}), dict):
+        data["run"].setdefault("backend", backend)
     if "sweep" in data:
         raise ConfigError(f"{path}: has a [sweep] section; run it with `pcsim sweep`")
     return with_changes(data, overrides or {}, str(path))

@@ -43,7 +43,7 @@ class Timing:
         if grid.alpha and circuit.tau_w:
             raise ConfigError("grid.alpha: contradicts circuit.tau_w; give one of them")
         # Lists of one value hold for all chips; longer ones are spread over them by `ChipRun`.
-        alpha = grid.alpha[0] if len(grid.alpha) == 1 else learning.alpha
+        alpha = grid.alpha[0] if grid.alpha else learning.alpha
         tau_x = dt / grid.gamma[0] if len(grid.gamma) == 1 else circuit.tau_x
         resolved = circuit.model_copy(
             update={

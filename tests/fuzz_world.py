@@ -31,7 +31,12 @@ ODD: tuple[Any, ...] = (
 )
 BASES: tuple[dict[str, Any], ...] = (
     {
-        "network": {"kind": "mlp", "sizes": [64, 4, 10], "f": "tanh", "output": {"kind": "gaussian"}},
+        "network": {
+            "kind": "mlp",
+            "sizes": [64, 4, 10],
+            "f": "tanh",
+            "output": {"kind": "gaussian"},
+        },
         "schedule": {"rule": "ipc", "T": 2, "gamma": 0.2, "init": "ff", "discount": 0.9},
         "learning": {"optimizer": "adam", "alpha": 0.01, "betas": [0.9, 0.99], "eps": 1e-8},
         "data": {"name": "digits", "limit": 4, "limit_test": 4},
@@ -41,7 +46,10 @@ BASES: tuple[dict[str, Any], ...] = (
         "record": {"predictions": True},
     },
     {
-        "network": {"sizes": [64, 4, 10], "hidden": {"variance": 1.0, "learned": True, "floor": 0.1}},
+        "network": {
+            "sizes": [64, 4, 10],
+            "hidden": {"variance": 1.0, "learned": True, "floor": 0.1},
+        },
         "schedule": {"gamma": 0.2},
         "learning": {"alpha": 0.01, "batch": 2, "epochs": 1},
         "data": {"limit": 4, "limit_test": 4},
@@ -71,7 +79,13 @@ BASES: tuple[dict[str, Any], ...] = (
         "hardware": {"preset": "pcm", "chips": 2},
     },
     {
-        "network": {"kind": "cnn", "image": [1, 8, 8], "channels": [2], "dense": [3], "pool": "max"},
+        "network": {
+            "kind": "cnn",
+            "image": [1, 8, 8],
+            "channels": [2],
+            "dense": [3],
+            "pool": "max",
+        },
         "schedule": {"rule": "pc", "T": 2, "pc_update_at": "after"},
         "learning": {"batch": 2, "epochs": 1},
         "data": {"limit": 4, "limit_test": 4, "centre": True},
@@ -96,7 +110,13 @@ def places(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Go through the ways to every value, tables and lists included."""
     if at:
         yield at
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    items = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for name, value in items:
         yield from places(value, (*at, name))
 

@@ -116,6 +116,7 @@ def test_a_result_is_not_replaced_unless_told(folder, call):
     assert store.load(path)["test_accuracy"].shape == (2, 1)
 
 
+@pytest.mark.filterwarnings("ignore::pcsim.meaning.LeftOutWarning")
 def test_grid_cells_are_rows(call, folder):
     changes = ("--set", "grid.alpha=[1e-3, 5e-3]", "--set", "grid.gamma=[0.25]")
     code, out, _ = call("run", "small.toml", *changes)
@@ -165,6 +166,7 @@ def test_exit_codes_are_documented(call):
     assert all(word in text for word in words)
 
 
+@pytest.mark.filterwarnings("ignore::pcsim.meaning.LeftOutWarning")
 def test_automatic_run_prints_its_outcome(call, folder):
     changes = ["run.automatic=true", "learning.batch=0", "learning.optimizer=sgd", "data.limit=20"]
     changes += ["learning.alpha=0.05", "learning.reduction=mean", "convergence.max_steps=60"]
@@ -188,6 +190,7 @@ def test_automatic_run_prints_its_outcome(call, folder):
         (["experiment", "nonsense"], "experiment: there is no 'nonsense'; choose one of "),
     ],
 )
+@pytest.mark.filterwarnings("ignore::pcsim.meaning.LeftOutWarning")
 def test_what_a_user_can_get_wrong_is_one_sentence(call, arguments, words):
     refused(call(*arguments), words)
 

@@ -277,6 +277,7 @@ NOT_TRIED = {
     "network.classes": "follows from the data",
     "brian.target": "compilers: tests/brian",
     "brian.folder": "compilers: tests/brian",
+    "hardware.device": "is filled in",
 }
 SOMEWHERE_ELSE = {"data.mode", "run.automatic", "schedule.rule", "schedule.fast"}
 SOMEWHERE_ELSE |= {"network.hidden.kind", "hardware.lenient", "brian.fused"}

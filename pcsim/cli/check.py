@@ -50,7 +50,7 @@ def check(
     if hardware is not None:
         changes["hardware.preset"] = hardware
     if config:
-        settings = configuration.load(config, changes)
+        settings = configuration.load(config, changes, backend="continuous")
     else:
         settings = configuration.with_changes(DIGITS, changes, "check")
     name = Path(settings.hardware.preset).stem

@@ -26,7 +26,7 @@ def equations(
     """Print the equations of every layer and of the synapses between them."""
     from pcsim.backends.brian.describe import describe
 
-    settings = configuration.load(config, pairs(change))
+    settings = configuration.load(config, pairs(change), backend="brian")
     timing = Timing.of(settings)
     chips = make_chips(settings, Replicas.of(settings), timing.dt, torch.float64, "cpu")
     network = settings.network.build()

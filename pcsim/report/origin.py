@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
+from pcsim.config import from_json
+from pcsim.errors import ConfigError
 from pcsim.report.toml_text import toml_text
 from pcsim.report.view import View
 from pcsim.rows import Rows
@@ -30,15 +33,21 @@ def configurations(view: View) -> list[Listing]:
         data = json.loads(str(attrs["base_config"])) | {"sweep": json.loads(str(attrs["sweep"]))}
         return [Listing(f"{view.name}.toml", toml_text(data))]
     if "config" in attrs:
-        return [Listing(f"{view.name}.toml", toml_text(json.loads(str(attrs["config"]))))]
+        return [Listing(f"{view.name}.toml", toml_text(_meant(str(attrs["config"]))))]
     if "configs" in attrs:
         given = json.loads(str(attrs["configs"]))
         return [
-            Listing(f"{name}.toml", toml_text(json.loads(text)))
-            for name, text in given.items()
-            if text
+            Listing(f"{name}.toml", toml_text(_meant(text))) for name, text in given.items() if text
         ]
     return []
+
+
+def _meant(text: str) -> Any:
+    """Return a stored configuration without defaults that had no meaning: `pcsim` takes it back."""
+    try:
+        return from_json(text).model_dump(mode="json", exclude_unset=True)
+    except ConfigError:  # of another version
+        return json.loads(text)
 
 
 def provenance_rows(view: View) -> Rows:

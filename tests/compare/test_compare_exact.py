@@ -23,7 +23,7 @@ def settings(**sections: dict[str, Any]) -> config.Config:
         "data": {"name": "digits", "limit": 600},
         "run": {"seeds": [0, 1, 2], "dtype": "float64"},
     }
-    return config.parse({n: base.get(n, {}) | sections.get(n, {}) for n in base | sections})
+    return config.changed(config.parse(base), sections)
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +52,10 @@ def test_zil_is_bp(ipc: Result) -> None:
 def test_continuous_euler_is_discrete_ipc(automatic: bool, every: int, ipc: Result) -> None:
     more: dict[str, Any] = {}
     if automatic:
-        more = {
-            "learning": {"batch": 0, "alpha": 2e-4},
-            "convergence": {"max_steps": 60},
-            "record": {"every": every},
-        }
-    else:
-        more = {"record": {"every": every}}  # 4: the end of every presentation
+        more = {"learning": {"batch": 0, "alpha": 2e-4}, "convergence": {"max_steps": 60}}
     run = {"seeds": [0, 1, 2], "dtype": "float64", "automatic": automatic}
     discrete = pcsim.run(settings(run=run, **more)) if automatic else ipc
+    more["record"] = {"every": every}  # 4: the end of every presentation
     flowing = pcsim.run(settings(run=run | {"backend": "continuous"}, **more))
     found = pcsim.compare({"iPC": discrete, "Euler": flowing}, target=0.1)
     assert (found["gap"][1] == 0).all()
