@@ -139,6 +139,7 @@ def test_other_ends_of_a_run_are_no_errors(call, change):
     assert ("2 of 2 replicas diverged" in out) == ("generative" not in change)
 
 
+@pytest.mark.filterwarnings("ignore::pcsim.meaning.LeftOutWarning")
 def test_one_diverged_replica_is_said_and_is_no_failure(call, folder):
     changes = ("--set", "grid.alpha=[1e-3, 1e30]", "--set", "run.dtype=float32")
     code, out, _ = call("run", "small.toml", *changes)
@@ -148,6 +149,7 @@ def test_one_diverged_replica_is_said_and_is_no_failure(call, folder):
 
 @pytest.mark.filterwarnings("ignore:will blow up")
 @pytest.mark.parametrize("kind", ["continuous", "automatic"])
+@pytest.mark.filterwarnings("ignore::pcsim.meaning.LeftOutWarning")
 def test_other_runs_that_diverge_do_not_end_well(call, kind):
     changes = ["learning.optimizer=sgd", "learning.alpha=1e6", "data.limit=50", "run.seeds=[0]"]
     if kind == "automatic":

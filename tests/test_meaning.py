@@ -40,15 +40,15 @@ TINY: dict[str, Any] = {
 }
 IN_TIME = {"run": {"backend": "continuous"}}
 PIECES = {
-    "noise": {"kind": "read_noise", "where": "weight", "sigma": 0.1},
     "age": {"kind": "conductance_drift", "nu": 0.3, "nu_spread": 0.1, "t0": 1.0},
+    "noise": {"kind": "read_noise", "where": "weight", "sigma": 0.1},
 }
 EVERY = ("network", "schedule", "learning", "data", "run", "convergence", "grid", "circuit")
 EVERY += ("solver", "stream", "record", "hardware", "brian")
 CNN = {"kind": "cnn", "sizes": None, "image": [1, 8, 8], "channels": [2], "dense": []}
 AUTOMATIC = {
     "learning": {"batch": 0, "epochs": None},
-    "convergence": {"max_steps": 6, "window": 2, "rtol": 0.03},
+    "convergence": {"max_steps": 100, "window": 2, "rtol": 0.03},
 }
 BRIAN = {"run": {"backend": "brian"}, "data": {"limit": 2}, "learning": {"epochs": 1, "batch": 1}}
 CONTEXTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -88,6 +88,10 @@ CONTEXTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("learning", "schedule"),
     ),
     "automatic": (merged(AUTOMATIC, {"run": {"automatic": True}}), EVERY),
+    "automatic and strict": (
+        merged(AUTOMATIC, {"run": {"automatic": True}, "convergence": {"rtol": 1e-4}}),
+        ("convergence.atol", "convergence.rtol"),
+    ),
     "algebraic": (IN_TIME, EVERY),
     "error units": (
         IN_TIME | {"circuit": {"kind": "error_units", "tau_err": 0.7}},
@@ -264,6 +268,7 @@ VALUES: dict[str, Any] = {
 QUIET = {
     "schedule.fast": "leaves out products whose results are known: exact to round-off",
     "schedule.discount": "acts only where the energy rises",
+    "convergence.atol": "acts only where the other tolerance is the smaller one",
     "hardware.lenient": "acts only where a rule has no place for an effect",
 }
 """Accepted fields that may leave no trace, and why."""
@@ -327,7 +332,10 @@ ACTS = {
             learning.patience
         """,
         "automatic": """
-            convergence.window convergence.rtol convergence.atol convergence.max_steps
+            convergence.window convergence.max_steps
+        """,
+        "automatic and strict": """
+            convergence.atol convergence.rtol
         """,
         "algebraic": """
             circuit.kind circuit.tau_w circuit.weight_decay circuit.transport circuit.delay_err
