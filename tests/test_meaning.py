@@ -209,7 +209,7 @@ VALUES: dict[str, Any] = {
     "run.seeds": [1],
     "run.dtype": "float32",
     "run.automatic": True,
-    "convergence.window": 3,
+    "convergence.window": 40,
     "convergence.rtol": 0.5,
     "convergence.atol": 0.9,
     "convergence.max_steps": 4,
