@@ -10,19 +10,26 @@ optimiser stay as they were, and the others go on as if it had never been there.
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from pcsim import store
 from pcsim.backends.discrete import Discrete
+from pcsim.checkpoint import path_for, snapshot
 from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
 from pcsim.errors import ConfigError
+from pcsim.interruption import Interruption
 from pcsim.results import attributes, final_state
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
-from pcsim.training import Training
+from pcsim.training import CHECKPOINT_SECONDS, Training
 
 OUTCOMES = ("running", "converged", "diverged", "ringing")
 
@@ -40,31 +47,74 @@ class Automatic:
         self.energies: list[np.ndarray] = []
         self.steps = np.zeros(len(self.training.replicas), dtype=np.int64)
         self.outcome = np.zeros(len(self.training.replicas), dtype=np.int64)
+        self.window = ConvergenceWindow(config.convergence, len(self.training.replicas))
+        self._save_to: Path | None = None
+        self._between_steps = False
+        """Whether the run is at a point that it could go on from."""
 
-    def run(self, report: Report | None = None) -> None:
-        """Go on until every replica has converged or diverged, or max_steps is reached."""
-        criterion, rule, task = self.config.convergence, self.rule, self.training.task
-        rule.start(next(task.batches(self.training.replicas, 0, 0)))
-        samples = len(task.train.x)
-        window = ConvergenceWindow(criterion, len(self.training.replicas))
-        for step in range(criterion.max_steps):
-            rule.step()
-            energy = rule.energy().double().cpu().numpy() / samples
-            self.energies.append(energy)
-            running = self.outcome == 0
-            self.steps[running] = step + 1
-            window.add(energy)
-            self.outcome[running & window.converged] = OUTCOMES.index("converged")
-            self.outcome[running & window.ringing] = OUTCOMES.index("ringing")
-            self.outcome[running & ~np.isfinite(energy)] = OUTCOMES.index("diverged")
-            if report and step % 50 == 0:
-                text = f"energy {energy[0]:.4g} per sample"
-                report(Status(step, criterion.max_steps, "steps", text))
-            if (self.outcome != 0).all():
-                break
-            if (self.outcome[running] != 0).any():
-                rule.stop(torch.as_tensor(self.outcome != 0))
-        rule.finish()
+    def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
+        """Go on until every replica has converged or diverged, or max_steps is reached.
+
+        With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
+        """
+        self._save_to, saved_at = save_to, time.monotonic()
+        criterion = self.config.convergence
+        if save_to and path_for(save_to).exists():
+            self._restore(path_for(save_to))
+        else:
+            task = self.training.task
+            self.rule.start(next(task.batches(self.training.replicas, 0, 0)))
+        with Interruption() as stop:
+            while len(self.energies) < criterion.max_steps and (self.outcome == 0).any():
+                self._between_steps = False
+                self._step()
+                self._between_steps = True
+                step = len(self.energies) - 1
+                if report and step % 50 == 0:
+                    text = f"energy {self.energies[-1][0]:.4g} per sample"
+                    report(Status(step, criterion.max_steps, "steps", text))
+                if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                    self.save()
+                    saved_at = time.monotonic()
+                stop.check()
+        self.rule.finish()
+
+    def _step(self) -> None:
+        """Take one step, and let those leave whose energy has converged, rings or is lost."""
+        self.rule.step()
+        samples = len(self.training.task.train.x)
+        energy = self.rule.energy().double().cpu().numpy() / samples
+        self.energies.append(energy)
+        running = self.outcome == 0
+        self.steps[running] = len(self.energies)
+        self.window.add(energy)
+        self.outcome[running & self.window.converged] = OUTCOMES.index("converged")
+        self.outcome[running & self.window.ringing] = OUTCOMES.index("ringing")
+        self.outcome[running & ~np.isfinite(energy)] = OUTCOMES.index("diverged")
+        if (self.outcome[running] != 0).any() and (self.outcome == 0).any():
+            self.rule.stop(torch.as_tensor(self.outcome != 0))
+
+    def save(self) -> bool:
+        """Write a checkpoint, if there is a file for it and the run is between two steps."""
+        if self._save_to is None or not self._between_steps:
+            return False
+        tensors = self.training.tensors() | _named("rule", self.rule.state())
+        arrays = {"energies": np.stack(self.energies), "steps": self.steps, "out": self.outcome}
+        arrays |= {f"window.{n}": np.asarray(v) for n, v in self.window.state().items()}
+        tensors |= _named("run", {n: torch.as_tensor(v) for n, v in arrays.items()})
+        kept = snapshot(self.config, tensors, self.training.progress)
+        store.save(kept, path_for(self._save_to), overwrite=True)
+        return True
+
+    def _restore(self, path: Path) -> None:
+        tensors = self.training.restore(path)
+        device = self.config.run.device
+        rule = {n[5:]: t.to(device) for n, t in tensors.items() if n[:5] == "rule."}
+        arrays = {n[4:]: t.numpy() for n, t in tensors.items() if n[:4] == "run."}
+        self.energies = list(arrays["energies"])
+        self.steps, self.outcome = arrays["steps"].copy(), arrays["out"].copy()
+        self.window.restore({n[7:]: v for n, v in arrays.items() if n[:7] == "window."})
+        self.rule.restore(rule)
 
     def result(self) -> Result:
         """Return energies, outcome and accuracy on named axes."""
@@ -98,3 +148,7 @@ class Automatic:
             data_origin=json.dumps(dict(task.origin)),
         )
         return Result(variables, replicas.coords, attrs)
+
+
+def _named(kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{kind}.{name}": tensor for name, tensor in tensors.items()}

@@ -50,7 +50,6 @@ def snapshot(config: Config, tensors: Tensors, progress: Progress) -> Result:
     variables = {
         name: Variable(tuple(f"{name}_{k}" for k in range(t.ndim)), t.detach().cpu().numpy().copy())
         for name, t in tensors.items()
-        if t.numel()
     }
     for name, rows in progress.history.items():
         variables[f"history.{name}"] = Variable(("epoch", "replica"), np.stack(rows))

@@ -55,7 +55,7 @@ def _run_alone(config: Config, out: Path | None, overwrite: bool, report: Report
     if config.run.backend in ("continuous", "brian"):
         result = _run_chips(config, out, report)
     elif config.run.automatic:
-        result = _run_automatic(config, report)
+        result = _run_automatic(config, out, report)
     else:
         result = _run_training(config, out, report)
     if out:
@@ -99,15 +99,16 @@ def _run_training(config: Config, out: Path | None, report: Report | None) -> Re
     return training_result(training)
 
 
-def _run_automatic(config: Config, report: Report | None) -> Result:
+def _run_automatic(config: Config, out: Path | None, report: Report | None) -> Result:
     automatic = Automatic(config)
     try:
-        automatic.run(report)
+        automatic.run(report, out)
     except KeyboardInterrupt as stop:
+        kept = "nothing was stored"
+        if out and automatic.save():
+            kept = f"the same command goes on from {checkpoint.path_for(out)}"
         done = len(automatic.energies)
-        raise InterruptedRunError(
-            f"after {done} steps; nothing was stored", exit_code(stop)
-        ) from None
+        raise InterruptedRunError(f"after {done} steps; {kept}", exit_code(stop)) from None
     return automatic.result()
 
 

@@ -110,7 +110,7 @@ class Training:
         """
         self._save_to, self._saved_at = save_to, time.monotonic()
         if save_to and checkpoint.path_for(save_to).exists():
-            self._restore(checkpoint.path_for(save_to))
+            self.restore(checkpoint.path_for(save_to))
         with Interruption() as self._stop:
             while self.progress.epoch < self.config.learning.epochs and not self._stalled():
                 self._epoch()
@@ -130,7 +130,7 @@ class Training:
         self._stop.check()
 
     def _keep(self) -> None:
-        self._kept = checkpoint.snapshot(self.config, self._tensors(), self.progress)
+        self._kept = checkpoint.snapshot(self.config, self.tensors(), self.progress)
 
     def status(self) -> Status:
         """Say how far the training is: means over the replicas that have not diverged."""
@@ -153,7 +153,8 @@ class Training:
         store.save(self._kept, checkpoint.path_for(result), overwrite=True)
         return int(self._kept.attrs["epoch_done"])
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
+        """Return all that goes on from batch to batch, for a checkpoint."""
         carried = self.rule.carried if isinstance(self.rule, Discrete) else {}
         states = {f"state{index}": x for index, x in carried.items()}
         chips = self.chips.state() if self.chips else {}
@@ -161,7 +162,8 @@ class Training:
         own = {"flat": self.params.flat, "epoch_energy": self._energy}
         return {**own, **self.optimizer.state(), **states, **on_chip}
 
-    def _restore(self, path: Path) -> None:
+    def restore(self, path: Path) -> dict[str, Tensor]:
+        """Go on from a checkpoint; return everything that is in it."""
         tensors, self.progress = checkpoint.restore(path, self.config)
         self._kept = checkpoint.snapshot(self.config, tensors, self.progress)
         self.params.flat.copy_(tensors["flat"])
@@ -177,6 +179,7 @@ class Training:
                 for name, x in tensors.items()
                 if name.startswith("state")
             }
+        return tensors
 
     def _epoch(self) -> None:
         learning, epoch = self.config.learning, self.progress.epoch

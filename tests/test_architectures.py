@@ -151,7 +151,7 @@ def test_checkpoint_goes_on_where_it_was(tmp_path):
     whole.run()
     first = Training(setting())
     first._epoch()
-    first._kept = checkpoint.snapshot(first.config, first._tensors(), first.progress)
+    first._kept = checkpoint.snapshot(first.config, first.tensors(), first.progress)
     first.save(tmp_path / "run.h5")
     second = Training(setting())
     second.run(save_to=tmp_path / "run.h5")

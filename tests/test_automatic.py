@@ -181,14 +181,16 @@ def test_report_sees_the_energy_of_replica_0(plain):
     assert len(seen) > 5
 
 
-def test_interruption_says_that_nothing_is_kept(tmp_path):
+def test_interruption_keeps_what_was_done_if_there_is_a_file_for_it(tmp_path):
     def stop(status: Status) -> None:
         if status.done >= 100:
             raise KeyboardInterrupt
 
     with pytest.raises(InterruptedRunError, match=r"^after 101 steps; nothing was stored$"):
+        run(setting(), report=stop)
+    with pytest.raises(InterruptedRunError, match=r"^after 101 steps; .* goes on from .*a\.h5"):
         run(setting(), tmp_path / "a.h5", report=stop)
-    assert not list(tmp_path.iterdir())
+    assert [p.name for p in tmp_path.iterdir()] == ["a.h5.checkpoint"]
 
 
 def test_only_for_automatic_configurations():

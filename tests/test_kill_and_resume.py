@@ -6,16 +6,21 @@ everything in the result is compared with the run without any checkpoint: weight
 accuracies, predictions, verdict, trajectories.
 """
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pcsim import checkpoint, chip_checkpoint, config, run, store
+from pcsim.backends.array_backprop import ArrayBackprop
+from pcsim.backends.backprop import Backprop
+from pcsim.backends.discrete import Discrete
 from pcsim.chip_run import ChipRun
 from pcsim.config import Config
-from pcsim.errors import StoreError
+from pcsim.errors import InterruptedRunError, StoreError
 
 STEPS = 3
 PRESENTATIONS = 3
@@ -97,7 +102,7 @@ def resumed_everywhere(one: Config, tmp_path: Path, kept, monkeypatch, steps=Non
 
 TOTAL = STEPS * PRESENTATIONS * EPOCHS
 BOUNDARIES = {*range(STEPS, TOTAL + 1, STEPS)}
-WITHIN = {1, 5, 10, 17}
+WITHIN = {1, 11}
 
 DENDRITIC = {
     "circuit": {"kind": "dendritic", "tau_inter": 0.02, "tau_apical": 0.02},
@@ -148,6 +153,159 @@ CASES = {
 def test_every_circuit(tmp_path, kept, monkeypatch, name):
     one = setting(*CASES[name])
     resumed_everywhere(one, tmp_path, kept, monkeypatch, BOUNDARIES | WITHIN)
+
+
+NOISE = {"circuit": {"sigma_x": 0.05}, "solver": {"name": "maruyama", "noise_seed": 3}}
+PIECES = {
+    "coloured noise": {"kind": "coloured_noise", "where": "error", "sigma": 0.1, "tau_c": 0.5},
+    "telegraph noise": {"kind": "telegraph_noise", "amplitude": 0.1, "tau_on": 0.7, "tau_off": 1.1},
+    "sigma-delta": {"kind": "sigma_delta", "where": "rate", "step": 0.1},
+    "dithered input": {"kind": "converter", "where": "input", "bits": 3, "dither": True},
+    "sigma-delta input": {"kind": "sigma_delta", "where": "input", "step": 0.3},
+    "write noise": {"kind": "write_noise", "sigma": 0.01, "mode": "seen"},
+    "accumulator": {"kind": "update_accumulator", "threshold": 0.01},
+    "drift": {"kind": "conductance_drift", "nu": 0.05},
+}
+
+
+PIECES["pair"] = {
+    "kind": "device_pair",
+    "device": {"kind": "constant_device", "dw_min": 0.01, "w_min": 0.0},
+}
+
+
+def on_chips(*names: str) -> dict:
+    """Return two chips with these pieces, read out for few samples."""
+    pieces = {f"p{k}": PIECES[name] for k, name in enumerate(names)}
+    return {"hardware": {"chips": 2, "pieces": pieces}, "data": {"limit_test": 5}}
+
+
+REMEMBERING = {name: [on_chips(name)] for name in PIECES} | {
+    "dendritic chips": [
+        {"circuit": {"kind": "dendritic"}},
+        on_chips("coloured noise", "sigma-delta", "dithered input", "write noise"),
+    ],
+    "chips with error units": [
+        UNITS,
+        on_chips("drift", "telegraph noise", "sigma-delta input", "accumulator"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", REMEMBERING)
+def test_noise_and_hardware_with_memory(tmp_path, kept, monkeypatch, name):
+    """Chips whose noise and devices remember what was, and read-outs through them."""
+    one = setting(*REMEMBERING[name])
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, {4, 9})
+
+
+@pytest.mark.parametrize("solver", ["maruyama", "stochastic_heun"])
+def test_noise_of_somas(tmp_path, kept, monkeypatch, solver):
+    one = setting(NOISE, {"solver": {"name": solver}, "data": {"limit_test": 5}})
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, {4, 9, 12})
+
+
+AUTOMATIC = {
+    "learning": {"batch": 0},
+    "run": {"automatic": True, "seeds": [1, 2]},
+    "convergence": {"max_steps": 14, "window": 3},
+}
+
+
+@pytest.mark.parametrize(
+    "circuit", [{}, UNITS, {"circuit": {"delay_err": 0.4}}, SACRAMENTO], ids=str
+)
+def test_automatic(tmp_path, kept, monkeypatch, circuit):
+    one = setting(AUTOMATIC, circuit, {"record": {"trajectories": True}})
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, {1, 7, 13, 14})
+
+
+MOMENTUM = {"learning": {"optimizer": "momentum"}}
+ADAM = {"learning": {"optimizer": "adam"}}
+DISCRETE = {
+    "ipc": [],
+    "ipc ff": [FF],
+    "ipc momentum": [MOMENTUM],
+    "pc adam": [{"schedule": {"rule": "pc"}}, ADAM],
+    "zil": [{"schedule": {"rule": "zil", "init": "ff"}}],
+    "bp adam": [{"schedule": {"rule": "bp"}}, ADAM],
+    "ipc on chips": [on_chips("write noise", "coloured noise", "sigma-delta input")],
+    "pc on chips": [{"schedule": {"rule": "pc"}}, on_chips("dithered input", "accumulator")],
+    "bp on chips": [{"schedule": {"rule": "bp"}}, on_chips("sigma-delta", "pair")],
+}
+
+
+def interrupted_everywhere(one: Config, tmp_path, monkeypatch, kinds, method, moments) -> None:
+    """Stop a discrete run by a signal in these calls, let it go on, and compare."""
+    whole = run(one)
+    for at in moments:
+        out, calls = tmp_path / f"{at}.h5", []
+
+        def signalled(original, at=at, calls=calls):
+            def calling(self, *arguments, **options):
+                calls.append(1)
+                if len(calls) == at:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                return original(self, *arguments, **options)
+
+            return calling
+
+        with monkeypatch.context() as patch:
+            for kind in kinds:
+                patch.setattr(kind, method, signalled(getattr(kind, method)))
+            with pytest.raises(InterruptedRunError, match="goes on from"):
+                run(one, out)
+            taken = len(calls)
+            same(run(one, out), whole, f"after {method} {at}")
+            assert taken == at, "control: it stopped behind this call"
+        same(store.load(out), whole, f"after {method} {at}, stored")
+
+
+@pytest.mark.parametrize("name", DISCRETE)
+def test_discrete_rules(tmp_path, monkeypatch, name):
+    one = setting({"run": {"backend": "discrete"}}, *DISCRETE[name], {"record": {"every": 0}})
+    rules = (Discrete, Backprop, ArrayBackprop)
+    interrupted_everywhere(one, tmp_path, monkeypatch, rules, "batch", (1, 2, 3, 5, 6))
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        [],
+        [ADAM],
+        [MOMENTUM, {"grid": {"alpha": [1e-3, 50.0]}}],
+        [on_chips("coloured noise", "pair")],
+    ],
+    ids=["ipc", "adam", "stopped replicas", "chips"],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_automatic_discrete(tmp_path, monkeypatch, sections):
+    """Also with replicas that have left before the interruption."""
+    record = {"record": {"every": 0}, "network": {"sizes": [64, 12, 10]}}
+    one = setting(AUTOMATIC, {"run": {"backend": "discrete"}}, *sections, record)
+    interrupted_everywhere(one, tmp_path, monkeypatch, (Discrete,), "step", (1, 2, 9, 13))
+
+
+BRIAN = {
+    "learning": {"batch": 1},
+    "data": {"limit": PRESENTATIONS},
+    "run": {"backend": "brian", "seeds": [1]},
+    "schedule": {"T": STEPS, "gamma": 0.2, "init": "carry"},
+}
+ON_BRIAN = {
+    "late errors, label": [{"circuit": UNITS["circuit"] | {"delay_err": 0.4}}, LABEL],
+    "late feedback, settle": [{"circuit": {"delay_fb": 0.4}, "stream": {"t_settle": 0.2}}],
+    "dendritic": [DENDRITIC],
+    "sacramento": [SACRAMENTO],
+    "hardware": [on_chips("drift", "telegraph noise", "sigma-delta", "dithered input")],
+}
+
+
+@pytest.mark.parametrize("name", ON_BRIAN)
+def test_on_brian(tmp_path, kept, monkeypatch, name):
+    pytest.importorskip("brian2")
+    one = setting(BRIAN, *ON_BRIAN[name])
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, {4, 9})
 
 
 def test_a_kill_between_trajectories_and_result_loses_nothing(tmp_path, kept, monkeypatch):

@@ -12,7 +12,7 @@ levelled (see `Network.levelled`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from pcsim.config import Schedule
+from pcsim.continuous.flow import clamped
 from pcsim.errors import ConfigError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.field import Field
@@ -299,6 +300,35 @@ class Discrete:
         named |= {"flat": self.params.flat, **self.optimizer.moments(), **self.inputs.tensors()}
         memory = self.chips.state() if self.chips else {}
         return named | {f"chip.{name}": value for name, value in memory.items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the states in the middle of a batch, what is clamped, and what was kept back."""
+        field = self.field
+        state = {f"x{i}": field.x[i] for i in field.free}
+        state |= clamped(field.x, {*field.free, *field.transparent}) | self.inputs.state()
+        state |= {"batches": torch.tensor(self.batches), "stopped": self.stopped.chips}
+        if field.mask is not None:
+            state["mask"] = field.mask
+        if self._last_energy is not None:
+            rate = torch.as_tensor(self._rate, dtype=torch.float64)
+            state |= {"last_energy": self._last_energy, "rate": rate}
+        return state
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on in the middle of a batch; weights, optimiser and chips are restored before."""
+        nodes = range(len(self.network.nodes))
+        states = [state.get(f"clamp{i}", state.get(f"x{i}")) for i in nodes]
+        self.field.load(states, state.get("mask"))
+        self.batches = int(state["batches"])
+        like = next(s for s in states if s is not None)
+        self.inputs.load(like.shape[1], self.T)
+        self.inputs.restore(state)
+        self._rate = self.gamma
+        self._last_energy = state.get("last_energy")
+        if self._last_energy is not None:
+            rate = state["rate"]
+            self._rate = rate.to(like) if rate.ndim else float(rate)
+        self.stopped.add(state["stopped"], self._own())
 
     def finish(self) -> None:
         """Write what was kept back during the batch."""
