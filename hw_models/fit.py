@@ -3,8 +3,8 @@
     u_{p+1} = u_p ± dw·law(u_p),   AIC = n ln(RSS/n) + 2k
 
 A ramp has its own step, shape and start. Device-to-device spread comes from fits of the step of
-each device, cycle-to-cycle noise from single steps around the fitted law (noise of the
-measurement counts as noise of the device: there is no telling them apart).
+each device, cycle-to-cycle noise from single steps around the fitted law; the noise of the reading
+is told apart by how it correlates steps (`fit_noise`) and becomes a piece of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from hw_models.description import Hardware
+from hw_models.fit_noise import Noises, told_apart
+from hw_models.noise import ReadNoise
+from hw_models.piece import Piece
 from hw_models.plasticity import (
     ConstantDevice,
     ExponentialDevice,
@@ -87,6 +90,9 @@ class Fit:
     curve: PulseCurve
     ranking: tuple[Ranked, ...]
     cycle_noise: float
+    """Standard deviation of a pulse, relative to its step."""
+    read_noise: float
+    """Standard deviation of a reading, device units (half the range is one)."""
     dw_spread: float
     bound_spread: float
 
@@ -96,17 +102,19 @@ class Fit:
         return (
             f"{self.curve.devices} device(s), {self.curve.low:g} … {self.curve.high:g}, "
             f"cycle-to-cycle noise {self.cycle_noise:.3g} of a step, "
+            f"reading noise {50 * self.read_noise:.3g} % of the range, "
             f"device-to-device spread of the step {self.dw_spread:.3g}"
         )
 
     def hardware(self, name: str, source: str) -> Hardware:
-        """Return the best law as a preset with one piece `device`."""
+        """Return the best law as a preset: a piece `device`, and `reading` if reads are noisy."""
         best = self.ranking[0]
         about = f"fit to {source}: {best.law}, residual {100 * best.residual:.2g} % of the range"
         sources = (f"{source}, conductance {self.curve.low:g} to {self.curve.high:g} is −1 to 1",)
-        return Hardware(
-            name=name, about=about, sources=sources, pieces={"device": self.device(best)}
-        )
+        pieces: dict[str, Piece] = {"device": self.device(best)}
+        if self.read_noise:
+            pieces["reading"] = ReadNoise(where="weight", sigma=self.read_noise)
+        return Hardware(name=name, about=about, sources=sources, pieces=pieces)
 
     def device(self, ranked: Ranked) -> Device:
         """Return a device with the fitted numbers; a ramp not measured mirrors the other."""
@@ -154,10 +162,10 @@ def fit_curve(curve: PulseCurve) -> Fit:
     """Fit every law to every ramp, rank them, and measure noise and spreads around the best."""
     ranking = sorted((_fit_law(law, curve) for law in SHAPES), key=lambda one: one.aic)
     best = ranking[0]
-    noise, spread = _variation(best, curve)
+    noises, spread = _variation(best, curve)
     tops = [_upwards(r, side)[:, -1] for side, r in curve.ramps.items()]
     bound = float(np.mean([t.std(ddof=1) for t in tops])) if curve.devices > 1 else 0.0
-    return Fit(curve, tuple(ranking), noise, spread, bound)
+    return Fit(curve, tuple(ranking), noises.cycle, noises.reading, spread, bound)
 
 
 def _upwards(values: Floats, side: Direction) -> Floats:
@@ -196,10 +204,10 @@ def _fit_law(law: str, curve: PulseCurve) -> Ranked:
     return Ranked(law, mean**0.5 / 2, count * log(mean) + 2 * free, parameters)
 
 
-def _variation(best: Ranked, curve: PulseCurve) -> tuple[float, float]:
-    """Return cycle-to-cycle noise relative to a step, and the spread of the step over devices."""
+def _variation(best: Ranked, curve: PulseCurve) -> tuple[Noises, float]:
+    """Return the noises of pulses and readings, and the spread of the step over devices."""
     shape = SHAPES[best.law]
-    noise, gains = [], []
+    left, gains = [], []
     for side, ramps in curve.ramps.items():
         p = [best.parameters[f"{name}_{side}"][0] for name in ("dw", *shape.names)]
         ups = _upwards(ramps, side)
@@ -208,9 +216,8 @@ def _variation(best: Ranked, curve: PulseCurve) -> tuple[float, float]:
         moved = np.diff(ups, axis=1)
         # each device has its own step: the best factor on the law, then what is left
         gain = (moved * steps).sum(1) / np.maximum((steps**2).sum(1), 1e-30)
-        rest = moved - gain[:, None] * steps
-        noise.append(float(np.sqrt((rest**2).mean() / max(float((steps**2).mean()), 1e-30))))
+        left.append((moved, steps))
         gains.append(gain / gain.mean())
     per_device = np.mean(gains, axis=0)
     spread = float(per_device.std(ddof=1)) if curve.devices > 1 else 0.0
-    return float(np.mean(noise)), spread
+    return told_apart(left), spread

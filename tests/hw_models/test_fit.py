@@ -25,15 +25,24 @@ KNOWN: dict[str, Device] = {
 }
 
 
-def measure(device: Device, path: Path, pulses: int = 120, count: int = 1, seed: int = 0) -> Path:
-    """Write the CSV that a person would have measured: conductance 10 … 50 µS."""
+def measure(
+    device: Device,
+    path: Path,
+    pulses: int = 120,
+    count: int = 1,
+    seed: int = 0,
+    reading: float = 0.0,
+) -> Path:
+    """Write the CSV that a person would have measured: conductance 10 … 50 µS, with read noise."""
+    rng = np.random.default_rng(seed)
     devices = Devices(device, count=count, w=-1.0, seed=seed)
     if count > 1:
         devices.w = devices.fixed("bottom").clone()
     lines = ["pulse,conductance,direction,device"]
     for side, asked in (("up", 1.0), ("down", -1.0)):
         for pulse in range(pulses):
-            values = 30 + 20 * devices.w.flatten()
+            errors = torch.tensor(reading * rng.standard_normal(count))
+            values = 30 + 20 * (devices.w.flatten() + errors)
             lines += [f"{pulse},{float(v)!r},{side},d{k}" for k, v in enumerate(values)]
             devices.write(asked * device.dw_min)
     path.write_text("\n".join(lines) + "\n")
@@ -73,6 +82,26 @@ def test_fit_measures_noise_and_spread_of_many_devices(tmp_path):
     control = fit_curve(read_curve(measure(quiet, tmp_path / "q.csv", pulses=60, count=5)))
     assert control.cycle_noise < 0.05
     assert control.dw_spread < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("cycle", "reading"), [(0.3, 0.02), (0.3, 0.0), (0.0, 0.02), (0.0, 0.0), (1.5, 0.02)]
+)
+def test_noise_of_the_reading_is_not_noise_of_the_device(cycle, reading, tmp_path):
+    """Readings with 1 % of the range (0.02) used to turn a cycle noise of 0.31 into 1.59."""
+    device = LinearDevice(dw_min=0.02, gamma_up=0.5, gamma_down=0.5, cycle_noise=cycle)
+    path = measure(device, tmp_path / "c.csv", pulses=100, count=12, seed=4, reading=reading)
+    fitted = fit_curve(read_curve(path))
+    assert fitted.cycle_noise == pytest.approx(cycle, rel=0.2, abs=0.06)
+    assert fitted.read_noise == pytest.approx(reading, rel=0.15, abs=1e-3)
+    pieces = fitted.hardware("mine", "c.csv").pieces
+    assert pieces["device"].cycle_noise == fitted.cycle_noise
+    assert ("reading" in pieces) == (reading > 0)
+    if reading:
+        assert pieces["reading"].sigma == fitted.read_noise
+        written = tmp_path / "mine.toml"
+        written.write_text(preset_file.text(fitted.hardware("mine", "c.csv")), encoding="utf-8")
+        assert preset_file.load(written).pieces == pieces
 
 
 def test_fitted_preset_reproduces_the_curve_it_came_from(tmp_path, monkeypatch):
