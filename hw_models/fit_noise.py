@@ -56,12 +56,13 @@ def told_apart(ramps: Sequence[Ramp]) -> Noises:
 def _floored(steps: Floats) -> Floats:
     """Keep steps away from zero, where a device at its bound has no noise of its own."""
     least = 1e-3 * float(np.sqrt((steps**2).mean()))
-    return np.maximum(np.abs(steps), max(least, 1e-12))
+    return np.asarray(np.maximum(np.abs(steps), max(least, 1e-12)))
 
 
 def _rest(moved: Floats, steps: Floats) -> Floats:
     """Return what a factor of each device on the law leaves."""
-    return moved - ((moved * steps).sum(1) / (steps**2).sum(1))[:, None] * steps
+    gain = (moved * steps).sum(1) / (steps**2).sum(1)
+    return np.asarray(moved - gain[:, None] * steps)
 
 
 def _cost(ramps: Sequence[Ramp], cycle: float, reading: float) -> float:

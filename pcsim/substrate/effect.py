@@ -8,7 +8,7 @@ Non-idealities of every kind are lowered to effects; a backend knows effects and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -180,8 +180,13 @@ class Effect(Frozen):
 
     def uses(self, symbol: str) -> bool:
         """Whether a symbol occurs."""
-        texts = [self.becomes, *(m.update for m in self.memory.values())]
-        return any(symbol in Expression(text).names for text in texts)
+        return symbol in _symbols((self.becomes, *(m.update for m in self.memory.values())))
+
+
+@lru_cache(maxsize=1024)
+def _symbols(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the symbols of some expressions; asked for in every time step, read once."""
+    return frozenset().union(*(Expression(text).names for text in texts))
 
 
 class Substrate(Frozen):

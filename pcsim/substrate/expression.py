@@ -245,6 +245,54 @@ class _Rename(ast.NodeTransformer):
         return node if text is None else ast.parse(text, mode="eval").body
 
 
+def in_parts(text: str, prefix: str) -> tuple[list[str], str]:
+    """Return an expression as assignments `prefix0 = …` of its parts, and what is left of it.
+
+    A part is named where it occurs again, or where it is compared and is not plain arithmetic: for
+    languages that share nothing by themselves and know little of what they compare.
+    """
+    tree = _copy(ast.parse(text, mode="eval").body)
+    split = _Split(tree, prefix)
+    rest = ast.unparse(split.visit(tree))
+    return split.assignments, rest
+
+
+class _Split(ast.NodeTransformer):
+    def __init__(self, tree: ast.expr, prefix: str) -> None:
+        self._keys: dict[int, int] = {}
+        _number(tree, self._keys, {})
+        nodes = list(ast.walk(tree))
+        parts = [n for n in nodes if isinstance(n, ast.BinOp | ast.Call) and _size(n) > 3]
+        counts = Counter(self._keys[id(part)] for part in parts)
+        named = {key for key, count in counts.items() if count > 1}
+        for node in nodes:
+            if isinstance(node, ast.Compare):
+                sides = [side for side in (node.left, *node.comparators) if _calls(side)]
+                named |= {self._keys[id(side)] for side in sides}
+        self._named, self._prefix = named, prefix
+        self._names: dict[int, str] = {}
+        self.assignments: list[str] = []
+
+    def visit(self, node: ast.AST) -> Any:
+        key = self._keys[id(node)]
+        if key in self._names:
+            return ast.Name(self._names[key], ast.Load())
+        inside = self.generic_visit(node)
+        if key not in self._named or not isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call):
+            return inside
+        self._names[key] = f"{self._prefix}{len(self._names)}"
+        self.assignments.append(f"{self._names[key]} = {ast.unparse(inside)}")
+        return ast.Name(self._names[key], ast.Load())
+
+
+def _size(node: ast.AST) -> int:
+    return sum(isinstance(n, ast.expr) for n in ast.walk(node))
+
+
+def _calls(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(node))
+
+
 def unknown(text: str, known: Collection[str]) -> list[str]:
     """Return the symbols of an expression that are not known, in order."""
     return sorted(Expression(text).names - set(known))

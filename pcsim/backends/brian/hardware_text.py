@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pcsim.substrate import Chips, Effect, Site
 from pcsim.substrate.counter import Law
-from pcsim.substrate.expression import Expression, Value
+from pcsim.substrate.expression import Expression, Value, in_parts
 
 CLOCK = {"dt": "(dt/second)", "t": "(t/second + t_before)"}
 """The simulated time of an effect is a number of seconds."""
@@ -171,11 +171,13 @@ def _names(effect: Effect, prefix: str, place: Place, fixed: Mapping[str, Value]
 
 
 def _statements(effect: Effect, names: Mapping[str, str], behind: str, gate: str) -> Sequence[str]:
-    code = []
+    code: list[str] = []
     for name, memory in effect.memory.items():
-        value, held = Expression(memory.update).renamed(names), names[name]
+        held = names[name]
+        parts, value = in_parts(Expression(memory.update).renamed(names), f"part_{held}_")
         if gate:
             value = f"{gate}*({value}) + (1 - {gate})*{held}"
-        code.append(f"new_{held} = {value}")
+        code += [*parts, f"new_{held} = {value}"]
     code += [f"{names[name]} = new_{names[name]}" for name in effect.memory]
-    return [*code, f"{behind} = {Expression(effect.becomes).renamed(names)}"]
+    parts, value = in_parts(Expression(effect.becomes).renamed(names), f"part_{behind}_")
+    return [*code, *parts, f"{behind} = {value}"]

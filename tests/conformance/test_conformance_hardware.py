@@ -1,0 +1,85 @@
+"""Every kind of non-ideality and every preset on every engine that takes it, number by number.
+
+The chips, their draws and their noise are the same; Brian2 runs the effects as its own statements,
+the discrete backend where Euler's steps are the steps of iPC. A refusal is listed with its reason.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from adapter import differences
+from brian_adapter import NUMPY
+from case import Case, Presentation
+from continuous_adapter import CONTINUOUS
+from discrete_adapter import DISCRETE
+from hardware_pieces import KINDS, of_kind
+
+from hw_models import PIECES, describe, known_presets
+from pcsim.circuit import Circuit
+from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.network import Network
+
+LIMIT = 1e-12
+NETWORK = Network.mlp([3, 4, 2], "tanh")
+ENGINES = {"brian": NUMPY, "discrete": DISCRETE}
+SHORT = (Presentation(0, 30, feedforward=True), Presentation(1, 30))
+LONG = (Presentation(0, 100, feedforward=True), Presentation(1, 100))
+PRESETS = [name for name in known_presets() if name != "ideal"]
+REFUSED: dict[tuple[str, str], str] = {}
+"""(kind or preset, engine) → a pattern of its refusal."""
+
+
+def case(name: str, substrate, script=SHORT) -> Case:
+    circuit = Circuit(kind="algebraic", tau_w=5.0)
+    return Case(name, NETWORK, circuit, script=script, hardware=substrate)
+
+
+@cache
+def of(name: str, preset: bool) -> tuple[Case, dict[str, np.ndarray]]:
+    """Return a case with the trajectory of the continuous engine."""
+    substrate = describe(name, {}).substrate() if preset else of_kind(name)
+    made = case(name, substrate, LONG if preset else SHORT)
+    return made, CONTINUOUS.run(made)
+
+
+def agrees(name: str, engine: str, preset: bool) -> None:
+    adapter = ENGINES[engine]
+    made, expected = of(name, preset)
+    if (reason := REFUSED.get((name, engine))) is not None:
+        with pytest.raises((UnsupportedError, ConfigError), match=reason):
+            adapter.run(made)
+        return
+    found = differences(expected, adapter.run(made), adapter.not_shown(made))
+    assert max(found.values()) <= LIMIT, found
+
+
+def test_every_kind_has_an_example():
+    assert set(KINDS) == set(PIECES)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind(kind, engine):
+    agrees(kind, engine, preset=False)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_for_two_hundred_steps(name, engine):
+    made, _ = of(name, True)
+    assert made.steps == 200
+    agrees(name, engine, preset=True)
+
+
+@cache
+def ideal() -> dict[str, np.ndarray]:
+    return CONTINUOUS.run(replace(case("ideal", None), hardware=None))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_matters(kind):
+    """Control: the trajectory is not that of ideal hardware."""
+    _, found = of(kind, False)
+    assert max(np.abs(found[name] - ideal()[name]).max() for name in ("w0", "w1", "x1")) > 1e-4
