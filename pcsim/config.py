@@ -16,7 +16,7 @@ from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError
 from pcsim.explain import explain
-from pcsim.frozen import AS_STORED, Frozen, NotNegative, Positive
+from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole
 from pcsim.hardware import HardwareConfig
 from pcsim.meaning import LeftOutWarning, meaningless, sentence, without
 from pcsim.network import Mode
@@ -34,7 +34,7 @@ class Schedule(Frozen):
     """When states move, when they are reset, and when weights are written."""
 
     rule: Rule = "ipc"
-    T: Annotated[int, Field(ge=1)] = 8
+    T: Count = 8
     """Inference steps per batch (Z-IL always uses the depth of the network)."""
     gamma: Positive = 0.5
     """Step size of the states (Z-IL: 1 unless given, which makes it equal to BP)."""
@@ -74,10 +74,10 @@ class Learning(Frozen):
     betas: Annotated[tuple[BelowOne, BelowOne], AsList] = (0.9, 0.999)
     eps: Positive = 1e-8
     decay_bias: bool = False
-    batch: Annotated[int, Field(ge=0)] = 128
+    batch: Whole = 128
     """Samples per batch; 0 is the full training set. An incomplete last batch is left out."""
-    epochs: Annotated[int, Field(ge=1)] = 10
-    patience: Annotated[int, Field(ge=0)] = 0
+    epochs: Count = 10
+    patience: Whole = 0
     """Stop when no replica's validation accuracy improved for this many epochs; 0: never."""
     anneal: Literal["none", "cosine"] = "none"
     """Learning rate over the epochs: constant, or half a cosine down to zero."""
@@ -88,11 +88,11 @@ class DataConfig(Frozen):
 
     name: str = "digits"
     mode: Mode = "supervised"
-    limit: Annotated[int, Field(ge=0)] = 0
+    limit: Whole = 0
     """Use only the first `limit` training samples; 0 is all."""
-    validation: Annotated[int, Field(ge=0)] = 0
+    validation: Whole = 0
     """Hold out this many training samples (the last ones) to choose the best epoch."""
-    limit_test: Annotated[int, Field(ge=0)] = 0
+    limit_test: Whole = 0
     """Measure on the first `limit_test` test samples only; 0 is all."""
     centre: bool = False
     """Shift and scale inputs by the training set's overall mean and standard deviation."""
@@ -124,13 +124,13 @@ class Convergence(Frozen):
     `pcsim.convergence_window` for the whole criterion and how often it errs.
     """
 
-    window: Annotated[int, Field(ge=1)] = 200
+    window: Count = 200
     """Steps in which the energy may change by the tolerance; four of them are seen at least."""
     rtol: Positive = 1e-3
     """Tolerance per window, as part of the present energy."""
     atol: NotNegative = 1e-12
     """Tolerance per window, as part of the initial energy: for energies that fall to zero."""
-    max_steps: Annotated[int, Field(ge=1)] = 100_000
+    max_steps: Count = 100_000
     """A replica that has not stopped by then is called running."""
 
 

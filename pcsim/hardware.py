@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, model_validator
 
 from pcsim.errors import ConfigError
-from pcsim.frozen import Frozen
+from pcsim.frozen import Count, Frozen
 from pcsim.substrate import Chips, Seeded, Substrate
 from pcsim.substrate.effect import COMMON_SITES, stacked
 
@@ -78,7 +78,7 @@ class HardwareConfig(Frozen):
 
     preset: str = "ideal"
     """Name of a preset (`pcsim hardware list`), or a TOML file of a device of your own."""
-    chips: Annotated[int, Field(ge=1)] = 1
+    chips: Count = 1
     """Chips per seed; chip k is the same chip in any number."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Fixes what differs from chip to chip; temporal noise has `solver.noise_seed`."""

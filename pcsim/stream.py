@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pcsim.continuous.solvers import Name
-from pcsim.frozen import Frozen, NotNegative, Positive
+from pcsim.frozen import Count, Frozen, NotNegative, Positive, Whole
 
 
 class Stream(Frozen):
@@ -40,13 +40,13 @@ class SolverConfig(Frozen):
 class Record(Frozen):
     """What is kept while a chip runs."""
 
-    every: Annotated[int, Field(ge=0)] = 0
+    every: Whole = 0
     """Time steps between two records of statistics; 0: about 500 records in the whole run."""
     trajectories: bool = False
     """Also keep whole trajectories, streamed to a file beside the result."""
-    units: Annotated[int, Field(ge=1)] = 4
+    units: Count = 4
     """Trajectories: the first units of each layer that are kept."""
-    chips: Annotated[int, Field(ge=1)] = 2
+    chips: Count = 2
     """Trajectories: the first chips that are kept."""
     predictions: bool = True
     """Keep the class that each replica predicts for every test sample at the end."""

@@ -23,10 +23,13 @@ ARCHITECTURES: dict[str, type[Mlp | Cnn | AlexNet | Transformer]] = {
 }
 
 
-def _kind(section: Any) -> Any:
+def _kind(section: Any) -> str:
+    """Return the tag; what is no text has none, and is shown in the refusal as it was written."""
     if isinstance(section, Mapping):
-        return section.get("kind", "mlp")
-    return getattr(section, "kind", "mlp")
+        kind = section.get("kind", "mlp")
+    else:
+        kind = getattr(section, "kind", "mlp")
+    return kind if isinstance(kind, str) else repr(kind)
 
 
 NetworkConfig = Annotated[

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from pcsim.energies import Categorical, Energy, Gaussian
+from pcsim.frozen import Count as Count
 from pcsim.frozen import Frozen, Positive
 from pcsim.maps import NONLINEARITIES
 
-Count = Annotated[int, Field(ge=1)]
 Counts = Annotated[tuple[Count, ...], Field(strict=False)]
 """TOML has lists, not tuples: only there a conversion is wanted."""
 Function = Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pcsim.architectures.fields import EnergyConfig, Function
+from pcsim.architectures.fields import Count, EnergyConfig, Function
 from pcsim.frozen import Frozen
 from pcsim.network import Convention, Network
 
@@ -15,7 +15,7 @@ class Mlp(Frozen):
     """A multilayer network; see `Network.mlp`."""
 
     kind: Literal["mlp"] = "mlp"
-    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=2, strict=False)
+    sizes: tuple[Count, ...] = Field(min_length=2, strict=False)
     """Units per layer from input (top) to output (datum)."""
     f: Function = "tanh"
     convention: Convention = "pre"
