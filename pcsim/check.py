@@ -3,6 +3,14 @@
 The chips run in continuous time. Beside them run, with the same seed, data and initial weights:
 the ideal chip, and the discrete iPC and BP, each ideal and with the same non-idealities. What a
 rule has no place for (BP has no somas) is left out there, and said.
+
+The ideal chip is the reference. Where it has learnt nothing there is nothing to compare with, and
+the answer is *no verdict*: its accuracy must exceed that of a guess by more than the tolerance,
+
+    ideal − tolerance > guess + bound,     guess = share of the commonest class of the test labels,
+
+with the bound of a guess that is right in a binomial number of n test samples (one in a thousand
+guesses is better). Labels that were shuffled teach no more than the commonest class.
 """
 
 from __future__ import annotations
@@ -10,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from rich.table import Table
+from scipy.stats import binom
 
 from pcsim import config as configuration
 from pcsim.check_rows import KeptRows
@@ -22,6 +31,7 @@ from pcsim.config import Config
 from pcsim.errors import ConfigError, InterruptedRunError
 from pcsim.run import run
 from pcsim.store import Attr, Result, Variable
+from pcsim.task import Task
 from pcsim.timing import Timing
 from pcsim.verdict import Verdict, verdict_from
 
@@ -40,6 +50,11 @@ TOLERANCE = 0.05
 """Accuracy that a chip may lose against the ideal one."""
 YIELD = 0.9
 """Share of chips that must be good."""
+LUCK = 1e-3
+"""Probability that a guess does better than the bound on it."""
+TRAINED = ("converged", "descending", "rebounded")
+"""Outcomes of chips whose energy came down."""
+Outcome = Literal["trains", "does not train", "no verdict"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,8 @@ class Check:
     runs: dict[str, Result]
     left_out: dict[str, tuple[str, ...]]
     """Non-idealities that a row could not have."""
+    labels: npt.NDArray[np.int64]
+    """Classes of the test samples."""
 
     @property
     def verdict(self) -> Verdict:
@@ -81,23 +98,41 @@ class Check:
         return float(np.mean(self.runs["iPC, ideal chip"]["accuracy"]))
 
     @property
+    def chance(self) -> float:
+        """Return the accuracy that one guess in a thousand exceeds."""
+        return guessing(self.labels)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the answer, or that there is none."""
+        if not self.ideal - TOLERANCE > self.chance:  # also where it is no number
+            return "no verdict"
+        return "trains" if self.good.mean() >= YIELD else "does not train"
+
+    @property
     def good(self) -> npt.NDArray[np.bool_]:
         """Return which chips trained: energy went down, and accuracy is near the ideal."""
         verdict = self.verdict
-        trained = np.isin(verdict.outcome, ("converged", "descending"))
+        trained = np.isin(verdict.outcome, TRAINED)
         return np.asarray(trained & (verdict.accuracy >= self.ideal - TOLERANCE))
 
     @property
     def passed(self) -> bool:
-        """Whether enough chips trained."""
-        return bool(self.good.mean() >= YIELD)
+        """Whether enough chips trained, compared with an ideal one that did."""
+        return self.outcome == "trains"
 
     def sentence(self, name: str | None = None) -> str:
         """Return the answer."""
         accuracy, name = 100 * self.verdict.accuracy, name or self.config.hardware.preset
-        answer = "iPC trains on" if self.passed else "iPC does not train on"
+        if self.outcome == "no verdict":
+            return (
+                f"no verdict on {name}: the ideal chip reaches {100 * self.ideal:.1f} %, and must "
+                f"be more than {100 * TOLERANCE:.0f} points above guessing "
+                f"({100 * self.chance:.1f} %); train it longer or change its rates until it learns "
+                f"(chips: median {np.median(accuracy):.1f} %)"
+            )
         return (
-            f"{answer} {name}: {self.good.sum()} of {len(self.good)} chips are within "
+            f"iPC {self.outcome} on {name}: {self.good.sum()} of {len(self.good)} chips are within "
             f"{100 * TOLERANCE:.0f} points of the ideal chip's {100 * self.ideal:.1f} % "
             f"(median {np.median(accuracy):.1f} %)"
         )
@@ -134,7 +169,11 @@ class Check:
                 dims = tuple(f"ideal_{d}" if alone and d == "chip" else d for d in accuracy.dims)
                 key = name.replace(", ", ".").replace(" ", "_")
                 variables[f"twin.{key}"] = Variable(dims, accuracy.values, about)
-        attrs = dict(chip.attrs) | {"check": self.sentence(), "passed": int(self.passed)}
+        attrs = dict(chip.attrs) | {
+            "check": self.sentence(),
+            "outcome": self.outcome,
+            "passed": int(self.passed),
+        }
         return Result(variables, dict(chip.coords), attrs, dict(chip.coord_attrs))
 
 
@@ -161,6 +200,7 @@ def check(
     if hardware is not None:
         config = configuration.changed(config, {"hardware": {"preset": hardware}})
     _require_chips(config)
+    labels = Task.load(config, config.network.build()).test.y.cpu().numpy()
     settings = _settings(config, twins)
     kept = KeptRows(rows) if rows else None
     runs: dict[str, Result] = {}
@@ -177,7 +217,14 @@ def check(
         name: setting.hardware.left_out(setting) if ROWS[name].on_hardware else ()
         for name, setting in settings.items()
     }
-    return Check(config, runs, left_out)
+    return Check(config, runs, left_out, labels)
+
+
+def guessing(labels: npt.NDArray[np.int64]) -> float:
+    """Return the accuracy that guessing the commonest class exceeds with probability `LUCK`."""
+    count = len(labels)
+    share = np.unique(labels, return_counts=True)[1].max() / count
+    return float(binom.isf(LUCK, count, share)) / count
 
 
 def _settings(config: Config, twins: bool) -> dict[str, Config]:
@@ -201,7 +248,12 @@ def _settings(config: Config, twins: bool) -> dict[str, Config]:
 
 
 def _require_chips(config: Config) -> None:
-    """Refuse settings that the rows would overrule."""
+    """Refuse settings that the rows would overrule, or that have no answer."""
+    if config.data.mode != "supervised":
+        raise ConfigError(
+            f"check: data.mode must be 'supervised', got {config.data.mode!r}: chips are compared "
+            f"by their test accuracy"
+        )
     if "backend" in config.run.model_fields_set and config.run.backend == "discrete":
         raise ConfigError(
             "check: run.backend: chips run in continuous time; use 'continuous' or 'brian'"

@@ -109,9 +109,9 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     right.set(xlabel="test accuracy, %")
     for axes in (left, right):
         axes.grid(alpha=0.25)
-    verdict = "trains" if check.passed else "does not train"
+    words = f"iPC {check.outcome} on it" if check.outcome != "no verdict" else check.outcome
     shown = plain(name or check.config.hardware.preset)
-    figure.suptitle(f"{shown}: iPC {verdict} on it")
+    figure.suptitle(f"{shown}: {words}")
     return save(figure, path)
 
 

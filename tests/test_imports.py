@@ -76,6 +76,7 @@ def test_simulator_does_not_know_hardware_models_or_experiments():
 
 
 def test_hardware_models_know_neither_experiments_nor_backends():
+    assert inside("hw_models")
     for path in inside("hw_models"):
         for other in ("experiments", "pcsim.backends"):
             assert not knows(used(path), other), f"{path} imports {other}"
@@ -88,6 +89,7 @@ def test_hdf5_stays_in_the_store():
 
 
 def test_brian_stays_in_its_backend():
+    assert having("brian2")  # the guard sees the imports that are there
     assert all(name.startswith("pcsim/backends/brian") for name in having("brian2"))
 
 
@@ -123,18 +125,32 @@ def test_no_pickle_and_no_torch_load():
 @pytest.mark.parametrize("name", ["network", "maps", "energies"])
 def test_descriptions_need_no_torch(name):
     """Also not through what they import from pcsim (besides the package itself)."""
-    seen: set[str] = set()
-    waiting = {f"pcsim.{name}"}
+    reached = reachable(f"pcsim.{name}")
+    assert reached[f"pcsim.{name}"].exists()
+    for module, path in reached.items():
+        assert not knows(used(path), "torch"), f"{module} imports torch"
+
+
+def reachable(start: str) -> dict[str, Path]:
+    """Return the files of a module and of all that it imports from pcsim, by module name."""
+    files: dict[str, Path] = {}
+    waiting, seen = {start}, set()
     while waiting:
         module = waiting.pop()
         seen.add(module)
-        path = ROOT / Path(*module.split(".")).with_suffix(".py")
-        if not path.exists():
-            continue
-        names = used(path)
-        assert not knows(names, "torch"), f"{module} imports torch"
-        waiting |= {n for n in names if n.startswith("pcsim.")} - seen
-    assert f"pcsim.{name}" in seen
+        place = ROOT / Path(*module.split("."))
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.exists():
+                files[module] = path
+                waiting |= {n for n in used(path) if n.startswith("pcsim.")} - seen
+    return files
+
+
+def test_the_search_for_torch_sees_packages_and_finds_it():
+    """Control: a package is read with all of its modules, and what has torch is found."""
+    assert {"pcsim.maps", "pcsim.maps.dense", "pcsim.maps.image"} <= set(reachable("pcsim.maps"))
+    assert any(knows(used(path), "torch") for path in reachable("pcsim.kernels.dense").values())
+    assert "pcsim.substrate.chips" in reachable("pcsim.substrate")
 
 
 @pytest.mark.parametrize(

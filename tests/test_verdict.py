@@ -135,3 +135,107 @@ def test_an_energy_that_grows_is_called_rising():
     outcome = judge(times, energy, np.full(2, np.nan)).outcome
     assert outcome.tolist()[0] == "rising"
     assert outcome.tolist()[1] != "rising"
+
+
+# -- both sides of every threshold -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("floor", "name"), [(0.89, "converged"), (0.91, "stalled")])
+def test_a_tenth_of_the_initial_energy_must_be_gone(floor, name):
+    fall = np.exp(-T / 3)
+    assert outcome(5 * (floor + (1 - floor) * fall)) == name
+    below = -1 - (1 - floor) * (1 - fall)
+    assert outcome(below) == name, "below zero by as much"
+
+
+def test_negative_energies_that_rise_have_not_converged():
+    assert outcome(-1 + 0.05 * (1 - np.exp(-T / 3))) == "stalled"
+    assert outcome(-10 + 0.18 * T) == "rising"
+    assert outcome(-10 - 0.18 * T) == "descending"
+    assert outcome(-1 - 4 * (1 - np.exp(-T / 3))) == "converged"
+
+
+@pytest.mark.parametrize(("part", "name"), [(0.045, "converged"), (0.06, "descending")])
+def test_a_settled_chip_moves_by_five_percent_within_a_quarter(part, name):
+    """A line whose last quarter falls by this part of its mean."""
+    line = 1 + part * (50 - 6.25 - T) / 12.5
+    assert outcome(np.where(T < 30, 1 + 4 * np.exp(-T / 3), 0) + line - (T < 30)) == name
+
+
+def test_what_has_fallen_to_a_thousandth_is_settled():
+    assert outcome(5 * np.exp(-T / 3)) == "converged"
+    assert outcome(5 * np.exp(-T / 11)) == "descending"
+
+
+@pytest.mark.parametrize(("factor", "name"), [(1.28, "converged"), (1.35, "rebounded")])
+def test_a_quarter_above_the_lowest_is_a_rebound(factor, name):
+    # and the tolerance of what is settled: 0.05·1.3 + 0.001·10
+    back = 1 + 9 * np.exp(-T / 2) + (factor - 1) * (1 - np.exp(-np.maximum(T - 25, 0) / 2))
+    assert outcome(back) == name
+
+
+def test_up_again_is_a_rebound_and_up_from_the_start_is_rising():
+    up = np.maximum(T - 25, 0) * 0.05
+    assert outcome(1 + 9 * np.exp(-T / 2) + up) == "rebounded"
+    assert outcome(1 + 0.05 * T) == "rising"
+
+
+@pytest.mark.parametrize(("size", "name"), [(0.04, "ringing"), (0.02, "converged")])
+def test_a_ringing_chip_swings_by_two_percent(size, name):
+    """Root mean squares of 2.8 and 1.4 %."""
+    assert outcome(DECAY + size * np.sin(2 * np.pi * T / 3)) == name
+
+
+def test_a_switched_stream_is_never_ringing():
+    swing = 1 + 4 * np.exp(-T / 3) + 0.5 * np.sin(2 * np.pi * T / 3)
+    assert outcome(swing) == "ringing"
+    assert outcome(swing, switched=True) == "converged"
+
+
+def test_longer_runs_keep_the_start():
+    """The same decay, seen for longer, with records further apart, has still converged."""
+    for length in (30, 100, 1000, 30000):
+        times = np.linspace(0.02 * length, length, 300)
+        energy = 1 + 0.2 * np.exp(-times / 3)
+        verdict = judge(times, energy[None], NEVER, initial=np.array([[1.2]]))
+        assert verdict.outcome[0] == "converged", length
+        assert verdict.start[0] == 1.2
+    late = judge(times, energy[None], NEVER)
+    assert late.outcome[0] == "stalled", "control: without it nothing seems to have happened"
+
+
+def test_noise_does_not_hide_a_descent():
+    """5 % per quarter beyond the tolerance, under noise of 20 %: the half of the run shows it."""
+    rng = np.random.default_rng(5)
+    line = 10 * (1 - 0.012 * T)
+    chips = judge(T, line + 2 * rng.standard_normal((200, 400)), np.full(200, np.nan))
+    assert (chips.outcome == "descending").mean() > 0.8
+    flat = judge(T, 10 + 2 * rng.standard_normal((200, 400)), np.full(200, np.nan))
+    assert (flat.outcome == "stalled").mean() > 0.97
+
+
+def test_several_initial_energies_are_averaged_with_their_error():
+    rng = np.random.default_rng(6)
+    first = 1 + 0.5 * rng.standard_normal((1, 32))
+    verdict = judge(T, np.full((1, 400), first.mean() - 0.2), NEVER, initial=first)
+    assert verdict.start[0] == pytest.approx(first.mean())
+    assert verdict.outcome[0] == "stalled", "0.2 is within 3·0.5/√32"
+    lower = judge(T, np.full((1, 400), first.mean() - 0.35), NEVER, initial=first)
+    assert lower.outcome[0] == "converged"
+
+
+def test_a_criterion_of_the_run_is_taken_as_it_is():
+    slow = 5 * np.exp(-T / 40)
+    yes, no = np.array([True]), np.array([False])
+    assert outcome(slow, settled=yes, ringing=no) == "converged"
+    assert outcome(DECAY, settled=no, ringing=no) == "descending"
+    assert outcome(DECAY, settled=no, ringing=yes) == "ringing"
+
+
+def test_records_behind_a_stop_do_not_count():
+    held = np.where(T < 20, 10 - 0.4 * T, 2.0)
+    energy = np.stack([held, held])
+    ends = np.array([int((T < 20).sum()), 400])
+    verdict = judge(T, energy, np.full(2, np.nan), ends=ends)
+    assert verdict.outcome.tolist() == ["descending", "converged"]
+    assert verdict.spread[0] > 0.3 > verdict.spread[1]

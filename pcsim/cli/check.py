@@ -1,4 +1,7 @@
-"""`pcsim check`: does iPC train on this chip? Exit code 0 if it does, 3 if it does not."""
+"""`pcsim check`: does iPC train on this chip?
+
+Exit code 0 if it does, 3 if it does not, 4 if the ideal chip has not learnt either: no verdict.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pcsim import store
 from pcsim.check import DIGITS
 from pcsim.check import check as run_check
 from pcsim.check_rows import KeptRows, rows_folder
-from pcsim.cli.exit_codes import DID_NOT_TRAIN
+from pcsim.cli.exit_codes import DID_NOT_TRAIN, OF_NO_USE
 from pcsim.cli.progress import console
 from pcsim.cli.run import pairs
 from pcsim.plots import check_figure
@@ -70,5 +73,5 @@ def check(
     console.print(found.table())
     console.print(f"stored in {target}, figure in {figure}")
     console.print(found.sentence(), style="bold")
-    if not found.passed:
-        raise typer.Exit(DID_NOT_TRAIN)
+    if found.outcome != "trains":
+        raise typer.Exit(DID_NOT_TRAIN if found.outcome == "does not train" else OF_NO_USE)

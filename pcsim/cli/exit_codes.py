@@ -5,7 +5,8 @@
 2     it was refused or failed: one sentence on stderr says why
 3     `pcsim check`: iPC does not train on this chip
 4     `pcsim run`, `pcsim sweep`: stored, but of no use: every replica diverged, or no point of
-      the sweep gave numbers (all failed or diverged)
+      the sweep gave numbers (all failed or diverged); `pcsim check`: no verdict, because the
+      ideal chip has not learnt either
 130   interrupted by Ctrl-C; what was kept is said on stderr
 143   terminated by SIGTERM, in the same way
 """
@@ -19,6 +20,7 @@ OF_NO_USE = 4
 
 IN_WORDS = (
     "Exit codes: 0 done; 1 a bad data file (data verify); 2 refused, with a sentence; 3 does not "
-    "train (check); 4 stored, but every replica diverged or no point of a sweep gave numbers; "
+    "train (check); 4 stored, but every replica diverged, no point of a sweep gave numbers, or no "
+    "verdict because the ideal chip has not learnt either (check); "
     "130 interrupted, 143 terminated; the same command goes on."
 )
