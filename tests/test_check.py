@@ -174,6 +174,7 @@ def test_an_untrained_reference_has_no_verdict():
 
 def test_an_automatic_configuration_has_no_bp():
     automatic = TINY | {
+        "schedule": {"gamma": 0.2},
         "learning": {"alpha": 0.05, "batch": 0, "reduction": "mean"},
         "run": {"backend": "continuous", "automatic": True},
         "convergence": {"window": 8, "rtol": 0.2, "max_steps": 80},
