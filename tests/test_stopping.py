@@ -47,8 +47,9 @@ def setting(backend="discrete", **sections):
         "data": {"name": "digits", "limit": 20, "limit_test": 60},
         "run": {"automatic": True, "dtype": "float64", "backend": backend},
         "convergence": {"max_steps": max(ENDS)},
-        "record": {"every": 1},
     }
+    if backend != "discrete":
+        base["record"] = {"every": 1}
     if "hardware" in sections or sections.pop("chips", False):
         sections["hardware"] = {"chips": 3, **sections.get("hardware", {})}
     else:
