@@ -342,3 +342,20 @@ def test_a_recording_that_is_gone_or_foreign_is_named(tmp_path, kept, monkeypatc
     shutil.copy(tmp_path / "often2.trajectories.h5", rows)
     with pytest.raises(StoreError, match="recording of another run"):
         run(one, out)
+
+
+@pytest.mark.parametrize("circuit", [{}, UNITS, {"circuit": {"kind": "dendritic"}}], ids=str)
+def test_nothing_is_seen_before_it_was_computed(circuit):
+    """Neither at the start nor after a resume: memory that was never written has no meaning."""
+    one = setting(circuit, FULL)
+    first = ChipRun(one)
+    clamps = next(first.task.batches(first.chips, 0, 0))
+    first.engine.load(clamps)
+    states = ("x", "err") if "circuit" in circuit and circuit is UNITS else ("x",)
+    assert {name.rstrip("0123456789") for name in first.engine.flow.states()} == set(states)
+    first.engine.advance(2)
+    assert "err0" in first.engine.flow.states()
+    second = ChipRun(one)
+    second.engine.restore({n: t.clone() for n, t in first.engine.state().items()})
+    assert {name.rstrip("0123456789") for name in second.engine.flow.states()} == set(states)
+    assert not second.engine.mark_diverged().any()
