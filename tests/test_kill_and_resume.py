@@ -40,6 +40,10 @@ def setting(*sections: dict) -> Config:
     for changes in sections:
         for name, fields in changes.items():
             base[name] = base.get(name, {}) | fields
+    if "dt" in base.get("solver", {}):
+        del base["schedule"]["gamma"]
+    if "t_pres" in base.get("stream", {}):
+        del base["schedule"]["T"]
     return config.parse(base)
 
 
