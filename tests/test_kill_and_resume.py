@@ -28,7 +28,10 @@ EPOCHS = 2
 
 
 def setting(*sections: dict) -> Config:
-    """Return a run of a few presentations of digits, changed section by section."""
+    """Return a run of a few presentations of digits, changed section by section.
+
+    None takes a field away that has no meaning in the run.
+    """
     base: dict[str, dict] = {
         "network": {"sizes": [64, 5, 10]},
         "schedule": {"T": STEPS, "gamma": 0.2, "init": "carry"},
@@ -40,11 +43,17 @@ def setting(*sections: dict) -> Config:
     for changes in sections:
         for name, fields in changes.items():
             base[name] = base.get(name, {}) | fields
+    if base["run"]["backend"] == "discrete":
+        del base["record"]
     if "dt" in base.get("solver", {}):
         del base["schedule"]["gamma"]
     if "t_pres" in base.get("stream", {}):
         del base["schedule"]["T"]
-    return config.parse(base)
+    given = {
+        section: {name: value for name, value in fields.items() if value is not None}
+        for section, fields in base.items()
+    }
+    return config.parse(given)
 
 
 def same(one: store.Result, other: store.Result, where: str) -> None:
@@ -143,7 +152,10 @@ CASES = {
     "kolen-pollack": [{"circuit": {"transport": "kolen_pollack", "weight_decay": 0.1}}],
     "rk4": [{"solver": {"name": "rk4"}}],
     "generative": [
-        {"network": {"sizes": [6, 5, 64], "prior": 0.0}, "data": {"mode": "generative"}}
+        {
+            "network": {"sizes": [6, 5, 64], "prior": 0.0},
+            "data": {"mode": "generative", "limit_test": None},
+        }
     ],
     "trajectories": [{"record": {"trajectories": True, "every": 1}}, UNITS, LABEL],
     "trajectories, settle": [
@@ -210,7 +222,8 @@ def test_noise_of_somas(tmp_path, kept, monkeypatch, solver):
 
 
 AUTOMATIC = {
-    "learning": {"batch": 0},
+    "schedule": {"T": None},
+    "learning": {"batch": 0, "epochs": None},
     "run": {"automatic": True, "seeds": [1, 2]},
     "convergence": {"max_steps": 14, "window": 3},
 }
@@ -231,11 +244,14 @@ DISCRETE = {
     "ipc ff": [FF],
     "ipc momentum": [MOMENTUM],
     "pc adam": [{"schedule": {"rule": "pc"}}, ADAM],
-    "zil": [{"schedule": {"rule": "zil", "init": "ff"}}],
-    "bp adam": [{"schedule": {"rule": "bp"}}, ADAM],
+    "zil": [{"schedule": {"rule": "zil", "init": "ff", "T": None}}],
+    "bp adam": [
+        {"schedule": {"rule": "bp", "T": None, "gamma": None, "init": None}},
+        ADAM,
+    ],
     "ipc on chips": [on_chips("write noise", "coloured noise", "sigma-delta input")],
     "pc on chips": [{"schedule": {"rule": "pc"}}, on_chips("dithered input", "accumulator")],
-    "bp on chips": [{"schedule": {"rule": "bp"}}, on_chips("sigma-delta", "pair")],
+    "bp on chips": [{"schedule": {"rule": "bp", "init": None}}, on_chips("sigma-delta", "pair")],
 }
 
 
@@ -267,7 +283,7 @@ def interrupted_everywhere(one: Config, tmp_path, monkeypatch, kinds, method, mo
 
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_rules(tmp_path, monkeypatch, name):
-    one = setting({"run": {"backend": "discrete"}}, *DISCRETE[name], {"record": {"every": 0}})
+    one = setting({"run": {"backend": "discrete"}}, *DISCRETE[name])
     rules = (Discrete, Backprop, ArrayBackprop)
     interrupted_everywhere(one, tmp_path, monkeypatch, rules, "batch", (1, 2, 3, 5, 6))
 
@@ -277,7 +293,10 @@ def test_discrete_rules(tmp_path, monkeypatch, name):
     [
         [],
         [ADAM],
-        [MOMENTUM, {"grid": {"alpha": [1e-3, 50.0]}}],
+        [
+            MOMENTUM,
+            {"grid": {"alpha": [1e-3, 50.0]}, "learning": {"optimizer": "momentum", "alpha": None}},
+        ],
         [on_chips("coloured noise", "pair")],
     ],
     ids=["ipc", "adam", "stopped replicas", "chips"],
@@ -285,8 +304,8 @@ def test_discrete_rules(tmp_path, monkeypatch, name):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_automatic_discrete(tmp_path, monkeypatch, sections):
     """Also with replicas that have left before the interruption."""
-    record = {"record": {"every": 0}, "network": {"sizes": [64, 12, 10]}}
-    one = setting(AUTOMATIC, {"run": {"backend": "discrete"}}, *sections, record)
+    wide = {"network": {"sizes": [64, 12, 10]}}
+    one = setting(AUTOMATIC, {"run": {"backend": "discrete"}}, *sections, wide)
     interrupted_everywhere(one, tmp_path, monkeypatch, (Discrete,), "step", (1, 2, 9, 13))
 
 
