@@ -13,6 +13,7 @@ from pcsim.store.lock import held
 
 NAMES = (
     "devices",
+    "held_out_devices",
     "presets",
     "speed",
     "spiking",
