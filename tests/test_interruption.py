@@ -130,7 +130,12 @@ def test_check_sweep_and_experiment_end_in_one_sentence(call, tmp_path, monkeypa
     ).read_text() + '[sweep.axes]\n"learning.alpha" = [1e-3, 1e-2]\n'
     (tmp_path / "sweep.toml").write_text(sweep)
     for arguments, kind, method, words in (
-        (("check", "continuous.toml", "-o", "c.h5"), Continuous, "advance", "simulated time"),
+        (
+            ("check", "continuous.toml", "-o", "c.h5", "--set", "record.trajectories=false"),
+            Continuous,
+            "advance",
+            "interrupted: ",
+        ),
         (("sweep", "sweep.toml"), Discrete, "batch", "points are safe"),
     ):
         with monkeypatch.context() as patch:
