@@ -29,6 +29,7 @@ from pcsim import config as configuration
 from pcsim.check_rows import KeptRows
 from pcsim.config import Config
 from pcsim.errors import ConfigError, InterruptedRunError
+from pcsim.interruption import exit_code
 from pcsim.run import run
 from pcsim.store import Attr, Result, Variable
 from pcsim.task import Task
@@ -209,10 +210,10 @@ def check(
             announce(name)
         try:
             runs[name] = kept.run(name, setting) if kept else run(setting)
-        except (KeyboardInterrupt, InterruptedRunError):
+        except (KeyboardInterrupt, InterruptedRunError) as stop:
             again = f"the same command goes on from {rows}" if rows else "nothing was stored"
             done = f"after {len(runs)} of {len(settings)} rows"
-            raise InterruptedRunError(f"{done}; {again}") from None
+            raise InterruptedRunError(f"{done}; {again}", exit_code(stop)) from None
     left_out = {
         name: setting.hardware.left_out(setting) if ROWS[name].on_hardware else ()
         for name, setting in settings.items()

@@ -134,7 +134,7 @@ def test_check_sweep_and_experiment_end_in_one_sentence(call, tmp_path, monkeypa
             ("check", "continuous.toml", "-o", "c.h5", "--set", "record.trajectories=false"),
             Continuous,
             "advance",
-            "interrupted: ",
+            "of 6 rows; the same command goes on",
         ),
         (("sweep", "sweep.toml"), Discrete, "batch", "points are safe"),
     ):
