@@ -165,6 +165,9 @@ def test_a_settled_chip_moves_by_five_percent_within_a_quarter(part, name):
 def test_what_has_fallen_to_a_thousandth_is_settled():
     assert outcome(5 * np.exp(-T / 3)) == "converged"
     assert outcome(5 * np.exp(-T / 11)) == "descending"
+    rest = (60 - T) / 60  # falls by half within the last quarter
+    assert outcome(5 * np.exp(-T) + 4e-3 * rest) == "converged"
+    assert outcome(5 * np.exp(-T) + 1e-1 * rest) == "descending"
 
 
 @pytest.mark.parametrize(("factor", "name"), [(1.28, "converged"), (1.35, "rebounded")])
