@@ -11,6 +11,7 @@ from hw_models import (
     noise,
     plasticity,
     plasticity_arrays,
+    plasticity_multiplier,
     plasticity_rules,
     quantize,
 )
@@ -27,6 +28,7 @@ _MODULES = (
     plasticity,
     plasticity_rules,
     plasticity_arrays,
+    plasticity_multiplier,
 )
 
 PIECES: dict[str, type[Piece]] = {

@@ -74,7 +74,7 @@ class ArrayBackprop:
         field.learn(field.predicted, into, alpha, beta)
         self.optimizer.commit(field.predicted)
         if before is not None:
-            self._array.rewrite(self.params, before, field.predicted)
+            self._array.rewrite(self.params, before, field.predicted, self.optimizer.alpha)
         self.chips.advance()
 
     def _send_back(self) -> None:

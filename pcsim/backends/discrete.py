@@ -268,7 +268,7 @@ class Discrete:
         into, alpha, beta = self.optimizer.target
         self.optimizer.commit(self.inputs.learn(nodes, into, alpha, beta))
         if before is not None:
-            self._array.rewrite(self.params, before, nodes)
+            self._array.rewrite(self.params, before, nodes, self.optimizer.alpha)
 
     def _discount(self) -> None:
         energy = self.field.energy()

@@ -106,7 +106,8 @@ class DendriticArrays:
         """Do θ ← θ + dt·dθ/dt, as the devices take it."""
         for array, flat, rate in zip(self._learning, self.weights, rates, strict=True):
             if array.writes:
-                array.write(self.params.views(rate.mul_(dt)))
+                times = [self.circuit.weight_time] * len(array.of)
+                array.write(self.params.views(rate.mul_(dt)), times)
             else:
                 flat.add_(rate, alpha=dt)
 

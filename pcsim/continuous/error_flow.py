@@ -27,7 +27,15 @@ from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
-from pcsim.kernels.on_chip import Array, Encoder, Somas, fabricated, fabricated_tau_w, followable
+from pcsim.kernels.on_chip import (
+    Array,
+    Encoder,
+    Somas,
+    fabricated,
+    fabricated_tau_w,
+    followable,
+    times_of,
+)
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.transport import Feedback
@@ -267,8 +275,9 @@ class ErrorFlow:
         """Do θ ← θ + dt·dθ/dt, and let rates follow a look-ahead."""
         if self._forward.writes:
             changes = [self.params.views(rate.mul_(dt)) for rate in self.weight_rates()]
+            times = times_of(self.params, self.tau_w)
             for array, change in zip((self._forward, self._backward), changes, strict=False):
-                array.write(change)
+                array.write(change, times)
         elif isinstance(self.tau_w, Tensor):
             for weights, rate in zip(self.weights, self.weight_rates(), strict=True):
                 weights.add_(rate, alpha=dt)

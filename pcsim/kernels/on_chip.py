@@ -9,6 +9,7 @@ arrays            W as read, and W ← W + write(ΔW; W)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import torch
 from torch import Tensor
@@ -59,6 +60,14 @@ def fabricated(
         chips.fabricate(site, index, (node.units,), value)
         for index, (node, value) in enumerate(zip(network.nodes, nominal, strict=True))
     ]
+
+
+def times_of(params: Parameters, tau_w: Value) -> list[Value]:
+    """Return τ_w of every node's weights: a number, or what fits (chip, post, pre)."""
+    if not isinstance(tau_w, Tensor):
+        return [tau_w] * len(params.of)
+    each = params.views(tau_w.expand(params.flat.shape).contiguous())
+    return [views["w"].flatten(2) if "w" in views else 0.0 for views in each]
 
 
 def fabricated_tau_w(chips: Chips | None, params: Parameters, nominal: Value) -> Value:
@@ -141,18 +150,30 @@ class Array:
         hook = self._reads.get(index)
         return stored if hook is None else hook(stored.flatten(2)).view(stored.shape)
 
-    def write(self, changes: Views, nodes: Sequence[int] | None = None) -> None:
-        """Add the changes that plasticity asks for, as the devices take them."""
+    def write(
+        self, changes: Views, times: Sequence[Value], nodes: Sequence[int] | None = None
+    ) -> None:
+        """Add the changes that plasticity asks for, as the devices take them; `times`: τ_w."""
         for index in range(len(self.of)) if nodes is None else nodes:
             for name, asked in changes[index].items():
                 hook = self._writes.get(index) if name == "w" else None
                 target = self.of[index][name]
                 if hook is not None:
-                    asked = hook(asked.flatten(2), w=target.flatten(2)).view(target.shape)
+                    known = {"w": target.flatten(2), "tau_w": times[index]}
+                    asked = hook(asked.flatten(2), **known).view(target.shape)
                 target.add_(asked)
 
-    def rewrite(self, params: Parameters, before: Tensor, nodes: Sequence[int]) -> None:
+    def rewrite(
+        self, params: Parameters, before: Tensor, nodes: Sequence[int], alpha: Value
+    ) -> None:
         """Take back what an optimiser did to the numbers, and ask the devices for it instead."""
         asked = params.flat - before
         params.flat.copy_(before)
-        self.write(params.views(asked), nodes)
+        self.write(params.views(asked), self._times(alpha), nodes)
+
+    def _times(self, alpha: Value) -> list[Value]:
+        """Return the time constant dt/α that a rate per step stands for, per node."""
+        dt = next(iter(self._writes.values())).clock.dt
+        if isinstance(alpha, Tensor):
+            return [dt / alpha.view(-1, 1, 1)] * len(self.of)
+        return [dt / alpha if alpha else inf] * len(self.of)

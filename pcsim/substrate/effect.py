@@ -84,11 +84,12 @@ COMMON_SITES = frozenset(
 """Sites that every network on an array has, with or without dynamics."""
 SYMBOLS: dict[str, tuple[str, ...]] = {
     "velocity": ("x",),
-    "write": ("w",),
+    "write": ("w", "tau_w"),
     "product": tuple(AGGREGATES),
     "feedback": tuple(AGGREGATES),
 }
-"""Symbols of a site besides s, dt and t."""
+"""Symbols of a site besides s, dt and t: the state x, the stored weight w, and the time constant of
+plasticity tau_w (dt/α of a discrete rule), with which s = e·r·dt/τ_w."""
 
 
 class Draw(Frozen):

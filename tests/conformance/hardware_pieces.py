@@ -95,6 +95,14 @@ KINDS = {
     "retention": {"lifetime": 40.0, "per": "update", "t_write": 0.37},
     "write_noise": {"sigma": 0.01, "mode": "seen", "t_write": 0.37},
     "pulse_train": {"dw": 0.01, "slots": 7},
+    "learning_multiplier": {
+        "offset": 0.01,
+        "offset_spread": 0.03,
+        "gain_spread": 0.1,
+        "dead_zone": 0.0107,
+        "limit": 0.41,
+        "per": "row",
+    },
     "device_pair": {
         "device": {
             "kind": "exponential_device",

@@ -73,6 +73,30 @@ def test_every_preset_for_two_hundred_steps(name, engine):
     agrees(name, engine, preset=True)
 
 
+SETTINGS = {
+    "mean over samples": {"scale": 0.5},
+    "time constants of their own": {"mismatch": ("tau_w",)},
+    "interneurons that learn": {"circuit": {"kind": "dendritic", "inter_rate": 1.3}},
+    "feedback that learns": {
+        "circuit": {"transport": "kolen_pollack"},
+        "network": Network.mlp([3, 4, 2], "tanh", prior=0.0),
+        "mode": "generative",
+    },
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_time_constant_of_plasticity_is_the_same_number_everywhere(setting):
+    fields = dict(SETTINGS[setting])
+    circuit = Circuit(**{"kind": "algebraic", "tau_w": 5.0, **fields.pop("circuit", {})})
+    made = replace(case(setting, of_kind("learning_multiplier")), circuit=circuit, **fields)
+    expected = CONTINUOUS.run(made)
+    found = differences(expected, NUMPY.run(made), NUMPY.not_shown(made))
+    assert max(found.values()) <= LIMIT, found
+    other = replace(made, circuit=circuit.model_copy(update={"tau_w": 6.0}))
+    assert np.abs(CONTINUOUS.run(other)["w0"] - expected["w0"]).max() > 1e-4  # control
+
+
 @cache
 def ideal() -> dict[str, np.ndarray]:
     return CONTINUOUS.run(replace(case("ideal", None), hardware=None))

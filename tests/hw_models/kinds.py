@@ -50,6 +50,13 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "retention": {"lifetime": 40.0, "per": "update", "t_write": PERIOD},
     "write_noise": {"sigma": 0.05, "t_write": PERIOD},
     "pulse_train": {"dw": 0.01, "slots": 15, "t_write": PERIOD},
+    "learning_multiplier": {
+        "offset": 0.05,
+        "offset_spread": 0.05,
+        "gain_spread": 0.2,
+        "dead_zone": 0.1,
+        "limit": 0.4,
+    },
     "device_pair": {
         "device": {
             "kind": "exponential_device",

@@ -68,7 +68,8 @@ def test_extremes_are_refused_or_stay_finite(kind, name):
             made = chips.transform(effect.site, 0, (3, 4))
             s = torch.linspace(-1, 1, 12).view(1, 3, 4)
             sums = dict.fromkeys(made.aggregates, torch.full_like(s, 0.5))
-            more = {"velocity": {"x": s}, "write": {"w": s.flip(1)}}.get(effect.site, {})
+            of_site = {"velocity": {"x": s}, "write": {"w": s.flip(1), "tau_w": 1.0}}
+            more = of_site.get(effect.site, {})
             for _ in range(2):
                 seen = made(s * 0.01 if effect.site == "write" else s, **sums, **more)
                 chips.advance()

@@ -63,7 +63,7 @@ def chip(fields: dict[str, object], dt: float, seed: int = 0) -> np.ndarray:
         )
         velocity = at("velocity", error + 0.2 * back, x=x)
         asked = 0.6 * cos(1.1 * t) + 0.1 if t < 2 - 1e-9 else 0.0
-        changed = at("write", torch.full_like(w, dt * asked), w=w)
+        changed = at("write", torch.full_like(w, dt * asked), w=w, tau_w=1.0)
         z = z + dt * (at("output", x) - z)
         x, w = x + dt * velocity, w + changed
         made.advance()

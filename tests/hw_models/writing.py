@@ -25,7 +25,7 @@ class Devices:
     def write(self, s: float | Tensor) -> Tensor:
         """Ask for a change; return what was done."""
         asked = torch.zeros_like(self.w) + s
-        done = asked if self._write is None else self._write(asked, w=self.w)
+        done = asked if self._write is None else self._write(asked, w=self.w, tau_w=1.0)
         self.w = self.w + done
         self.chips.advance()
         return done

@@ -72,6 +72,5 @@ def synapse_places(circuit: Circuit, post: Layer, k: int, *, feedback: bool) -> 
 def write_place(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
     """Return what acts on the change of a weight that plasticity asks for."""
     asked = f"dt*{weight_rate(circuit, name, hebb)}"
-    return Place(
-        "write", k, asked, f"{name}_change", order.CHANGE, symbols={"w": name}, array=array
-    )
+    known = {"w": name, "tau_w": "(learning_scale*tau_w/second)"}
+    return Place("write", k, asked, f"{name}_change", order.CHANGE, symbols=known, array=array)

@@ -267,6 +267,7 @@ def _constants(network: Network, circuit: Circuit, k: int, scale: float) -> dict
     # scale·Hebb − λw over τ_w is Hebb − (λ/scale)w over τ_w/scale.
     found["tau_w"] = circuit.weight_time / scale
     found["decay"] = circuit.weight_decay / scale
+    found["learning_scale"] = scale
     node = network.nodes[k]
     if isinstance(node.map, Prior):
         found["prior"] = node.map.mean

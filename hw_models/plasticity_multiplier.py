@@ -1,0 +1,92 @@
+"""The analog multiplier that computes e·r for each synapse, and is never switched off.
+
+    τ_w dw/dt = clip(gain·z(e·r) + offset, ±limit),   z(p) = p − clip(p, ±dead_zone)
+
+Offset, dead zone and limit are fractions of the multiplier's full scale. It acts in time: the
+offset is integrated as long as the chip runs, whatever is shown, and however long a time step is.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hw_models.numbers import Positive, Spread
+from hw_models.piece import Piece
+from pcsim.substrate import Draw, Effect
+
+Share = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]
+"""A signed fraction of a full scale."""
+_PER = {"device": "element", "row": "row", "column": "column", "layer": "layer", "chip": "chip"}
+
+
+class LearningMultiplier(Piece):
+    """Offset, gain error, dead zone and limited range of the multiplier e·r of plasticity.
+
+    A linear unit then settles at w* + C⁻¹·offset/gain with C = E[r rᵀ] (see
+    `hw_models.offset_tolerance`). A rule that writes once per batch integrates the offset over the
+    batch: nothing switches the multiplier off. Biases have no multiplier.
+    """
+
+    kind: Literal["learning_multiplier"] = "learning_multiplier"
+    full_scale: Positive = 1.0
+    """Product e·r at which the multiplier is at full scale, network units."""
+    offset: Share = 0.0
+    """Mean offset of the output, fraction of full scale; drives weights while e·r is zero."""
+    offset_spread: Spread = 0.0
+    """Standard deviation of the offset between multipliers (see `per`), fraction of full scale."""
+    gain_error: Annotated[float, Field(gt=-1, le=10, allow_inf_nan=False)] = 0.0
+    """Mean error of the gain, relative: the gain is 1 + gain_error."""
+    gain_spread: Spread = 0.0
+    """Standard deviation of the gain between multipliers, relative; no gain is below zero."""
+    dead_zone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
+    """Products up to this give nothing, larger ones are smaller by it, fraction of full scale."""
+    limit: Positive | None = None
+    """Largest output including the offset, fraction of full scale; unset: no limit."""
+    per: Literal["device", "row", "column", "layer", "chip"] = "device"
+    """What shares one multiplier, hence one draw of offset and gain: each synapse has its own, or
+    those of an output line (row), of an input line (column), of a layer, or of a chip."""
+
+    @model_validator(mode="after")
+    def _has_range(self) -> Self:
+        if self.limit is not None and self.dead_zone >= self.limit:
+            raise ValueError(
+                f"dead_zone must be below limit, got {self.dead_zone:g} and {self.limit:g}"
+            )
+        return self
+
+    def effects(self, name: str) -> tuple[Effect, ...]:
+        """Return clip(gain·z(s) + offset·q, ±limit·q), q = full_scale·dt/τ_w the full scale."""
+        full = "(full_scale*dt/tau_w)"
+        product = f"(s - clip(s, -dead_zone*{full}, dead_zone*{full}))"
+        text = f"gain*{product} + shift*{full}"
+        if self.limit is not None:
+            text = f"clip({text}, -limit*{full}, limit*{full})"
+        constants = {
+            "full_scale": self.full_scale,
+            "offset": self.offset,
+            "offset_spread": self.offset_spread,
+            "gain_error": self.gain_error,
+            "gain_spread": self.gain_spread,
+            "dead_zone": self.dead_zone,
+        }
+        constants |= {"limit": self.limit} if self.limit is not None else {}
+        return (
+            Effect(
+                name=name,
+                site="write",
+                becomes=text,
+                constants=constants,
+                draws={"d_offset": _draw(self.per), "d_gain": _draw(self.per)},
+                parameters={
+                    "shift": "offset + offset_spread*d_offset",
+                    "gain": "clip(1 + gain_error + gain_spread*d_gain, 0, 1e6)",
+                },
+                about="the learning multiplier, always on: offset, gain, dead zone, range",
+            ),
+        )
+
+
+def _draw(per: str) -> Draw:
+    return Draw.model_validate({"per": _PER[per]})
