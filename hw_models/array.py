@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from hw_models.numbers import Finite, NotNegative, Positive
-from hw_models.piece import Piece
+from hw_models.numbers import Finite, InSignal, InState, NotNegative, Positive, Seconds, Weight
+from hw_models.piece import Fields, Piece
+from pcsim.quantity import Unit
 from pcsim.substrate import Effect
 
 
@@ -24,12 +25,13 @@ class IrDrop(Piece):
     """
 
     kind: Literal["ir_drop"] = "ir_drop"
+    EXAMPLE: ClassVar[Fields] = {"ratio": 8.75e-06, "columns": 256}
     ratio: NotNegative
     """Full conductance of a device over that of one wire segment (0.35 Ω per cell and 25 µS give
     8.75e-6)."""
     columns: Annotated[int, Field(ge=1, le=10**6)] = 256
     """Devices along a physical line."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at full conductance, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -54,9 +56,10 @@ class OutputResistance(Piece):
     """A driver of finite output resistance is loaded by its row: y/(1 + ρ Σ_j |w_ij|/range)."""
 
     kind: Literal["output_resistance"] = "output_resistance"
+    EXAMPLE: ClassVar[Fields] = {"rho": 0.001}
     rho: NotNegative
     """Output resistance times the full conductance of one device."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at full conductance, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -77,10 +80,13 @@ class Saturation(Piece):
     """A signal that cannot exceed its limit: hard clipping, or limit·tanh(s/limit)."""
 
     kind: Literal["saturation"] = "saturation"
+    EXAMPLE: ClassVar[Fields] = {"where": "product", "limit": 4.0, "shape": "tanh"}
     where: Literal["rate", "error", "product", "feedback", "output"]
-    limit: Positive
-    """Units of the signal."""
+    """Signal that saturates: rates, errors, array sums in either direction, or the read-out."""
+    limit: Annotated[Positive, InSignal]
+    """Largest magnitude of the signal."""
     shape: Literal["hard", "tanh"] = "hard"
+    """Clipped at the limit, or bent towards it."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return clip(s, ±limit)."""
@@ -100,7 +106,8 @@ class Rails(Piece):
     """Potentials stay within the supply: x ← clip(x + dt·s, ±limit)."""
 
     kind: Literal["rails"] = "rails"
-    limit: Positive
+    EXAMPLE: ClassVar[Fields] = {"limit": 5.0}
+    limit: Annotated[Positive, InState]
     """Largest potential, units of x."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -120,8 +127,9 @@ class SlewRate(Piece):
     """Amplifiers move at most so fast: |dx/dt| ≤ limit."""
 
     kind: Literal["slew_rate"] = "slew_rate"
-    limit: Positive
-    """Units of x per second."""
+    EXAMPLE: ClassVar[Fields] = {"limit": 10.0}
+    limit: Annotated[Positive, Unit("units of x per second")]
+    """Largest rate of change of a potential."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return clip(s, ±limit)."""
@@ -140,10 +148,11 @@ class Leak(Piece):
     """A parasitic leak of every soma towards rest: s − (x − rest)/tau."""
 
     kind: Literal["leak"] = "leak"
-    tau: Positive
-    """Seconds."""
-    rest: Finite = 0.0
-    """Units of x."""
+    EXAMPLE: ClassVar[Fields] = {"tau": "100 s", "rest": 0.0}
+    tau: Seconds
+    """Time constant of the leak."""
+    rest: Annotated[Finite, InState] = 0.0
+    """Potential to which the somas leak."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s − (x − rest)/tau."""

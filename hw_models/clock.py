@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hw_models.numbers import Positive
+from hw_models.numbers import Seconds
 from hw_models.piece import Piece
 from pcsim.substrate import Effect, Memory
 from pcsim.substrate.expression import Expression
@@ -26,7 +26,7 @@ _TICK_WRITE = f"int({_WRITES} > ticks)"
 class Sampled(Piece):
     """A piece that may sample its signal at a clock of its own."""
 
-    t_sample: Positive | None = None
+    t_sample: Seconds | None = None
     """Seconds between two samples, held in between (as every step of the run, where that is
     longer); unset: every time step of the run is a sample."""
 
@@ -34,7 +34,7 @@ class Sampled(Piece):
 class Clocked(Piece):
     """A piece that may write at a clock of its own."""
 
-    t_write: Positive | None = None
+    t_write: Seconds | None = None
     """Seconds between two writes; requests add up in between (every step of the run writes, where
     that is longer); unset: every time step of the run is a write."""
 

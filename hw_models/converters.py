@@ -5,12 +5,13 @@ Converters sample every `t_sample` and hold the value; a link that sends on delt
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 from hw_models.clock import Sampled, held
-from hw_models.numbers import NotNegative, Positive, Spread
-from hw_models.piece import Piece
+from hw_models.numbers import InSignal, NotNegative, Positive, Spread
+from hw_models.piece import Fields, Piece
 from hw_models.quantize import Bits, grid, rounded
+from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
 
 Where = Literal["input", "rate", "error", "product", "feedback", "output"]
@@ -20,13 +21,23 @@ class Converter(Sampled):
     """An ADC or DAC of b bits: gain and offset error, mid-tread rounding, clipping at ±range."""
 
     kind: Literal["converter"] = "converter"
+    EXAMPLE: ClassVar[Fields] = {
+        "where": "product",
+        "bits": 8,
+        "range": 4.0,
+        "gain_error": "1 %",
+        "t_sample": "100 ms",
+    }
     where: Where
+    """Signal that is converted: clamped inputs, rates, errors, array sums in either direction, or
+    the read-out."""
     bits: Bits
-    range: Positive = 1.0
+    """Resolution with its sign: 2^bits − 1 levels from −range to range."""
+    range: Annotated[Positive, InSignal] = 1.0
     """Largest value that is not clipped, units of the signal."""
     gain_error: Spread = 0.0
     """Device-to-device standard deviation of the gain, relative."""
-    offset_error: NotNegative = 0.0
+    offset_error: Annotated[NotNegative, Unit("steps (LSB)")] = 0.0
     """Device-to-device standard deviation of the offset, in steps (LSB)."""
     dither: bool = False
     """Subtractive dither: uniform over one step, added before and taken off behind."""
@@ -59,8 +70,11 @@ class SigmaDelta(Sampled):
     """
 
     kind: Literal["sigma_delta"] = "sigma_delta"
+    EXAMPLE: ClassVar[Fields] = {"where": "rate", "step": 0.1, "t_sample": "50 ms"}
     where: Where
-    step: Positive
+    """Signal that is modulated: clamped inputs, rates, errors, array sums in either direction, or
+    the read-out."""
+    step: Annotated[Positive, InSignal]
     """Size of one step (LSB), units of the signal."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -83,8 +97,11 @@ class SendOnDelta(Piece):
     """Event-driven link: the receiver holds the last value sent; a change of δ sends a new one."""
 
     kind: Literal["send_on_delta"] = "send_on_delta"
+    EXAMPLE: ClassVar[Fields] = {"where": "rate", "delta": 0.05}
     where: Where
-    delta: NotNegative
+    """Signal that is sent as events: clamped inputs, rates, errors, array sums in either direction,
+    or the read-out."""
+    delta: Annotated[NotNegative, InSignal]
     """Change that triggers an event, units of the signal."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

@@ -11,6 +11,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 
 from hw_models.pieces import PIECES, Piece
 from pcsim.errors import ConfigError
+from pcsim.explain import explanations
 from pcsim.frozen import Frozen
 from pcsim.substrate import Effect, Substrate
 
@@ -106,11 +107,5 @@ def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Pie
     try:
         return PIECES[kind].model_validate(values)
     except ValidationError as error:
-        problems = []
-        for e in error.errors():
-            where = ".".join(str(part) for part in e["loc"])
-            message = e["msg"].removeprefix("Value error, ")
-            known = ", ".join(PIECES[kind].model_fields)
-            extra = f"; known here: {known}" if e["type"] == "extra_forbidden" else ""
-            problems.append(f"{where or kind}: {message}{extra}")
+        problems = explanations(error, PIECES[kind])
         raise ConfigError(f"hardware.pieces.{name}: {'; '.join(problems)}") from None

@@ -7,15 +7,17 @@ weights at the start of the run, for devices that have not been written since.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hw_models.clock import Sampled, redrawn
-from hw_models.numbers import Finite, NotNegative, Positive
-from hw_models.piece import Piece
+from hw_models.numbers import Duration, Finite, NotNegative, Seconds, Weight
+from hw_models.piece import Fields, Piece
+from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
 
+Part = Annotated[Finite, Unit("fraction")]
 _TINY = "1e-12"
 _SINCE = {
     "since": Memory(
@@ -39,9 +41,13 @@ class ProgrammingError(Piece):
     """
 
     kind: Literal["programming_error"] = "programming_error"
-    coefficients: Annotated[tuple[Finite, ...], Field(min_length=1, max_length=4, strict=False)]
+    EXAMPLE: ClassVar[Fields] = {"coefficients": ["2.6 %", "1.9 %", "-1.1 %"]}
+    coefficients: Annotated[
+        tuple[Annotated[Finite, Unit("fraction")], ...],
+        Field(min_length=1, max_length=4, strict=False),
+    ]
     """c_0, c_1, …: standard deviation relative to the full conductance, device to device."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at full conductance, network units."""
     devices: Literal["pair", "single"] = "pair"
     """Whether a weight is a pair of conductances or one device of either sign."""
@@ -88,15 +94,17 @@ class ConductanceDrift(Piece):
     """
 
     kind: Literal["conductance_drift"] = "conductance_drift"
+    EXAMPLE: ClassVar[Fields] = {"nu": 0.06, "nu_spread": 0.02, "t0": "20 s", "age": "1 d"}
     nu: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
     """Mean drift exponent at full conductance."""
     nu_spread: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
     """Device-to-device standard deviation of the exponent; no exponent is below 0."""
-    t0: Positive = 20.0
+    t0: Seconds = 20.0
     """Time from programming to the first read, seconds."""
-    age: NotNegative = 0.0
+    age: Duration = 0.0
     """Seconds since programming at the start of the run, for devices not written since."""
     mode: Literal["programmed", "learning"] = "programmed"
+    """Whether reads are drifted and what is stored stays, or what is stored is lost."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the drifted read, or the loss at each write."""
@@ -145,15 +153,16 @@ class PcmDrift(Sampled):
     """
 
     kind: Literal["pcm_drift"] = "pcm_drift"
-    t0: Positive = 20.0
+    EXAMPLE: ClassVar[Fields] = {"t0": "20 s", "age": "1 h"}
+    t0: Seconds = 20.0
     """Time from programming to the first read, seconds."""
-    age: NotNegative = 0.0
+    age: Duration = 0.0
     """Seconds since programming at the start of the run, for devices not written since."""
-    t_read: Positive = 250e-9
+    t_read: Seconds = 250e-9
     """Integration time of a read, seconds; at most t0."""
     read_noise: NotNegative = 1.0
     """Factor on the read noise; 0 leaves the drift alone."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at full conductance, network units."""
 
     @model_validator(mode="after")

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from hw_models.numbers import Positive
-from hw_models.piece import Piece
+from hw_models.numbers import Probability, Weight
+from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect
-
-Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class StuckWeights(Piece):
     """A fraction of the weights always reads the same value, whatever is written."""
 
     kind: Literal["stuck_weights"] = "stuck_weights"
-    fraction: Fraction
+    EXAMPLE: ClassVar[Fields] = {"fraction": "1 %", "at": "zero"}
+    fraction: Probability
     """Of all devices, independently."""
     at: Literal["low", "zero", "high", "random"] = "zero"
     """−range, 0, range, or uniform between the two."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Largest weight, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -46,8 +43,11 @@ class DeadLines(Piece):
     """A fraction of the rows (output lines) or columns (input lines) of every array reads zero."""
 
     kind: Literal["dead_lines"] = "dead_lines"
-    fraction: Fraction
+    EXAMPLE: ClassVar[Fields] = {"fraction": "0.5 %", "lines": "row"}
+    fraction: Probability
+    """Share of the lines, each independently."""
     lines: Literal["row", "column"] = "row"
+    """Rows are output lines, columns are input lines."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s·(1 − dead)."""
@@ -67,7 +67,9 @@ class DeadNeurons(Piece):
     """A fraction of the neurons never fires (inputs included)."""
 
     kind: Literal["dead_neurons"] = "dead_neurons"
-    fraction: Fraction
+    EXAMPLE: ClassVar[Fields] = {"fraction": "2 %"}
+    fraction: Probability
+    """Share of the neurons, each independently."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s·(1 − dead)."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from hw_models.numbers import Finite, NotNegative, Spread
-from hw_models.piece import Piece
+from hw_models.numbers import Finite, InSignal, NotNegative, Spread
+from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect, Site
 
 Target = Literal[
@@ -36,6 +36,7 @@ class Mismatch(Piece):
     """A parameter p of each device is p·e^{σξ − σ²/2} (lognormal, mean p) or p·(1 + σξ)."""
 
     kind: Literal["mismatch"] = "mismatch"
+    EXAMPLE: ClassVar[Fields] = {"of": "tau_x", "sigma": "5 %"}
     of: Target
     """Time constants, conductances of compartments, slope of the transfer function, gains."""
     sigma: Spread
@@ -67,11 +68,12 @@ class Offset(Piece):
     """A fixed offset of each device: s + σξ."""
 
     kind: Literal["offset"] = "offset"
+    EXAMPLE: ClassVar[Fields] = {"of": "error", "sigma": 0.02}
     of: OffsetTarget
     """Which signal; `threshold` shifts the potential that the transfer function sees."""
-    sigma: NotNegative
+    sigma: Annotated[NotNegative, InSignal]
     """Device-to-device standard deviation, units of the signal (per second on `velocity`)."""
-    mean: Finite = 0.0
+    mean: Annotated[Finite, InSignal] = 0.0
     """Common part, units of the signal."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

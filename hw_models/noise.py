@@ -9,13 +9,23 @@ state integrates of it falls as the steps become shorter.
 from __future__ import annotations
 
 from math import log, sqrt
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hw_models.clock import Sampled, redrawn
-from hw_models.numbers import Finite, NotNegative, Positive
-from hw_models.piece import Piece
+from hw_models.numbers import (
+    Finite,
+    InState,
+    NotNegative,
+    OfSignal,
+    Positive,
+    Seconds,
+    Share,
+    Weight,
+)
+from hw_models.piece import Fields, Piece
+from pcsim.quantity import Unit
 from pcsim.substrate import Effect, Memory
 
 Where = Literal["velocity", "membrane", "rate", "error", "product", "feedback", "weight"]
@@ -35,9 +45,12 @@ class WhiteNoise(Piece):
     """White noise of a given density: s + σ ξ/√dt; on `velocity` that is dx = … dt + σ dW."""
 
     kind: Literal["white_noise"] = "white_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"sigma": 0.1, "where": "velocity"}
+    sigma: Annotated[NotNegative, Unit("units of the signal per √Hz")]
     """Density: units of the signal per √Hz (per √second of dx for `velocity`)."""
     where: Where = "velocity"
+    """Signal that is noisy: dx/dt of the somas, potentials, rates, errors, array sums in either
+    direction, or weights."""
     relative: bool = False
     """Relative to the signal itself (on `velocity`: to the potential x)."""
 
@@ -59,14 +72,15 @@ class ThermalNoise(Piece):
     """kT/C noise of a leaky node: dV = −V/τ dt + √(2kT/(Cτ)) dW, stationary variance kT/C."""
 
     kind: Literal["thermal_noise"] = "thermal_noise"
-    capacitance: Positive
-    """Farad."""
-    tau: Positive
+    EXAMPLE: ClassVar[Fields] = {"capacitance": "100 fF", "tau": "1 s", "volts_per_unit": "10 mV"}
+    capacitance: Annotated[Positive, Unit("F")]
+    """Capacitance of the node, farad."""
+    tau: Seconds
     """Time constant of the node, seconds of simulated time."""
-    volts_per_unit: Positive = 1.0
+    volts_per_unit: Annotated[Positive, Unit("V")] = 1.0
     """Volts that stand for one unit of x."""
-    temperature: NotNegative = 300.0
-    """Kelvin."""
+    temperature: Annotated[NotNegative, Unit("K")] = 300.0
+    """Absolute temperature, kelvin."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s + √(2kT/(Cτ)) ξ/√dt in units of x."""
@@ -94,11 +108,12 @@ class ShotNoise(Piece):
     """
 
     kind: Literal["shot_noise"] = "shot_noise"
-    quantum: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"quantum": 0.0001, "tau": "1 s", "bias": 0.026}
+    quantum: Annotated[NotNegative, InState]
     """Change of x by one carrier (or one spike, or one photon), units of x; e/C of a capacitor."""
-    tau: Positive
+    tau: Seconds
     """Time constant of the node, through which x leaks, seconds."""
-    bias: NotNegative
+    bias: Annotated[NotNegative, InState]
     """Standing current through the node at x = 0, in and out alike, times tau, units of x; the
     thermal voltage kT/e (25.9 mV at 300 K) in weak inversion, 0 where nothing flows at rest."""
 
@@ -121,11 +136,14 @@ class ColouredNoise(Piece):
     """Ornstein–Uhlenbeck noise η: standard deviation σ, correlation time τ_c, exact update."""
 
     kind: Literal["coloured_noise"] = "coloured_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"sigma": 0.05, "tau_c": "300 ms", "where": "rate"}
+    sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation of η, units of the signal (per second on `velocity`)."""
-    tau_c: Positive
+    tau_c: Seconds
     """Correlation time, seconds."""
     where: Where = "velocity"
+    """Signal that is noisy: dx/dt of the somas, potentials, rates, errors, array sums in either
+    direction, or weights."""
     relative: bool = False
     """Relative to the signal itself (on `velocity`: to the potential x)."""
 
@@ -155,14 +173,24 @@ class PinkNoise(Piece):
     """
 
     kind: Literal["pink_noise"] = "pink_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {
+        "sigma": "2 %",
+        "tau_min": "10 ms",
+        "tau_max": "100 s",
+        "where": "weight",
+        "relative": True,
+    }
+    sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation of the sum, units of the signal (per second on `velocity`)."""
-    tau_min: Positive
+    tau_min: Seconds
     """Shortest correlation time, seconds."""
-    tau_max: Positive
+    tau_max: Seconds
     """Longest correlation time, seconds."""
     sources: Annotated[int, Field(ge=2, le=40)] = 10
+    """How many Ornstein–Uhlenbeck sources add up; two per decade of time are enough."""
     where: Where = "velocity"
+    """Signal that is noisy: dx/dt of the somas, potentials, rates, errors, array sums in either
+    direction, or weights."""
     relative: bool = False
     """Relative to the signal itself (on `velocity`: to the potential x)."""
 
@@ -206,13 +234,16 @@ class TelegraphNoise(Piece):
     """
 
     kind: Literal["telegraph_noise"] = "telegraph_noise"
-    amplitude: Finite
+    EXAMPLE: ClassVar[Fields] = {"amplitude": "5 %", "tau_on": "500 ms", "tau_off": "2 s"}
+    amplitude: Annotated[Finite, OfSignal]
     """Height of the jump: units of the signal, or a fraction of it if `relative`."""
-    tau_on: Positive
+    tau_on: Seconds
     """Mean dwell time in the state z = 1, seconds."""
-    tau_off: Positive
+    tau_off: Seconds
     """Mean dwell time in the state z = 0, seconds."""
     where: Where = "weight"
+    """Signal that is noisy: dx/dt of the somas, potentials, rates, errors, array sums in either
+    direction, or weights."""
     relative: bool = True
     """Relative to the signal itself (on `velocity`: to the potential x)."""
 
@@ -252,10 +283,19 @@ class ReadNoise(Sampled):
     """
 
     kind: Literal["read_noise"] = "read_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {
+        "sigma": "1 %",
+        "where": "weight",
+        "relative": True,
+        "t_sample": "100 ms",
+    }
+    sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation per read: units of the signal, or a fraction of it if `relative`."""
     where: Literal["membrane", "rate", "error", "product", "feedback", "weight", "output"]
+    """Signal that is read: potentials, rates, errors, array sums in either direction, weights, or
+    the read-out."""
     relative: bool = False
+    """Whether sigma is a fraction of the signal itself."""
     batch: Literal["shared", "independent"] = "shared"
     """For `where = "weight"`: whether all samples of a batch see one draw, or each its own."""
 
@@ -293,11 +333,12 @@ class ArrayReadNoise(Sampled):
     """
 
     kind: Literal["array_read_noise"] = "array_read_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"sigma": "1 %", "reference": "range", "t_sample": "100 ms"}
+    sigma: Share
     """Standard deviation per device and read, relative to what `reference` says."""
     reference: Literal["weight", "root_weight", "range"] = "weight"
     """Relative to the weight, to √(weight·range), or to the range."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at full conductance, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

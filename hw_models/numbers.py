@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from pcsim.quantity import Unit
+
 LARGEST = 1e18
 """Above this, squares leave the range of single precision."""
 SMALLEST = 1e-21
@@ -32,7 +34,19 @@ def _granular(value: float) -> float:
 
 Granularity = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_granular)]
 """A step; 0 is none."""
-Spread = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
+Spread = Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), Unit("fraction")]
 """A standard deviation relative to the nominal value: ten times the value is the most."""
 Exponent = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 Curvature = Annotated[float, Field(ge=1e-3, le=1e6, allow_inf_nan=False)]
+Seconds = Annotated[Positive, Unit("s")]
+Duration = Annotated[NotNegative, Unit("s")]
+"""Seconds, 0 included."""
+Share = Annotated[NotNegative, Unit("fraction")]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), Unit("fraction")]
+Weight = Annotated[Positive, Unit("network units")]
+InSignal = Unit("units of the signal")
+InWeights = Unit("network units")
+InDevice = Unit("device units")
+InState = Unit("units of x")
+OfSignal = Unit("fraction", ("relative", True), "units of the signal")
+"""A fraction where the field `relative` is true."""

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from pcsim.allowed import unit_of
 from pcsim.frozen import Frozen
+from pcsim.quantity import Misplaced
 from pcsim.substrate import Effect
+
+Fields = Mapping[str, Any]
 
 
 class Piece(Frozen):
@@ -17,6 +26,33 @@ class Piece(Frozen):
     """
 
     kind: str
+    EXAMPLE: ClassVar[Fields]
+    """Fields of an example, as a file would have them (without the kind)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _units_where_they_hold(cls, data: Any) -> Any:
+        """Mark a text with a unit where another field says that the number has none."""
+        if not isinstance(data, Mapping):
+            return data
+        given = {name: field.default for name, field in cls.model_fields.items()} | dict(data)
+        units = {name: unit_of(field) for name, field in cls.model_fields.items()}
+        wrong = {
+            name: Misplaced(data[name])
+            for name, unit in units.items()
+            if unit and unit.misplaced(data.get(name), given)
+        }
+        return {**data, **wrong} if wrong else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Add the example; `kind` tells pieces apart, so that it must be there."""
+        made = handler.resolve_ref_schema(handler(schema))
+        made["required"] = ["kind", *(n for n in made.get("required", []) if n != "kind")]
+        made["examples"] = [{"kind": cls.model_fields["kind"].default, **cls.EXAMPLE}]
+        return made
 
     @abstractmethod
     def effects(self, name: str) -> tuple[Effect, ...]:

@@ -7,11 +7,12 @@ spreads and noise.
 from __future__ import annotations
 
 from math import expm1
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.numbers import Curvature, Exponent, NotNegative, Spread
+from hw_models.numbers import Curvature, Exponent, InDevice, NotNegative, Spread
+from hw_models.piece import Fields
 from hw_models.plasticity_device import Device, Law, affine_law
 from hw_models.several import Curve
 
@@ -23,6 +24,12 @@ class ConstantDevice(Device):
     """Every pulse changes the weight by the same amount: law = 1, up to the bounds."""
 
     kind: Literal["constant_device"] = "constant_device"
+    EXAMPLE: ClassVar[Fields] = {
+        "dw_min": 0.002,
+        "dw_spread": "30 %",
+        "cycle_noise": "30 %",
+        "w_max_spread": "30 %",
+    }
 
     def law(self) -> Law:
         """Return 1."""
@@ -37,6 +44,12 @@ class LinearDevice(Device):
     """
 
     kind: Literal["linear_device"] = "linear_device"
+    EXAMPLE: ClassVar[Fields] = {
+        "dw_min": 0.002,
+        "gamma_up": 0.5,
+        "gamma_down": 0.5,
+        "cycle_noise": "30 %",
+    }
     gamma_up: Steepness = 1.0
     """Relative loss of the up step at the upper bound."""
     gamma_down: Steepness = 1.0
@@ -47,7 +60,7 @@ class LinearDevice(Device):
     """Whether the slope refers to the device's own bound or to the nominal one."""
     reference: Literal["zero", "symmetry"] = "zero"
     """What is read as weight zero: conductance 0, or the device's own symmetry point."""
-    reference_spread: NotNegative = 0.0
+    reference_spread: Annotated[NotNegative, InDevice] = 0.0
     """Standard deviation of the error of the reference, device units."""
 
     @model_validator(mode="after")
@@ -100,11 +113,24 @@ class ExponentialDevice(Device):
     """
 
     kind: Literal["exponential_device"] = "exponential_device"
+    EXAMPLE: ClassVar[Fields] = {
+        "dw_min": 0.002,
+        "A_up": -1.2,
+        "A_down": -0.1,
+        "gamma_up": 5.0,
+        "gamma_down": 5.0,
+        "a": -0.5,
+        "b": -0.5,
+    }
     A_up: Amplitude
+    """Amplitude of the exponential in up steps."""
     A_down: Amplitude
-    """Negative values raise the step above dw_min where the exponential is large."""
+    """Amplitude of the exponential in down steps; negative values raise a step above dw_min where
+    the exponential is large."""
     gamma_up: Exponent
+    """Exponent of up steps: how fast they change with the conductance."""
     gamma_down: Exponent
+    """Exponent of down steps."""
     a: Exponent = 1.0
     """Scale of the conductance in the exponent."""
     b: Exponent = 0.0
@@ -135,9 +161,11 @@ class PowerDevice(Device):
     """Steps that fall with a power of the relative distance to the bound ahead: law = ω^γ."""
 
     kind: Literal["power_device"] = "power_device"
+    EXAMPLE: ClassVar[Fields] = {"dw_min": 0.002, "gamma_up": 0.5, "gamma_down": 1.5}
     gamma_up: Steepness = 1.0
+    """Exponent of up steps; 0 is a constant step."""
     gamma_down: Steepness = 1.0
-    """Exponents; 0 is a constant step."""
+    """Exponent of down steps; 0 is a constant step."""
     gamma_spread: Spread = 0.0
     """Device-to-device standard deviation of both, relative, each drawn on its own."""
 
@@ -175,6 +203,7 @@ class PulseCurveDevice(Device):
     """
 
     kind: Literal["pulse_curve_device"] = "pulse_curve_device"
+    EXAMPLE: ClassVar[Fields] = {"dw_min": 0.02, "curvature_up": 0.3, "curvature_down": 0.8}
     curvature_up: Curvature
     """A/P: pulses per e-fold, relative to the pulses from bound to bound; large is straight."""
     curvature_down: Curvature

@@ -5,14 +5,16 @@ The second array lives in the memory of an effect, one value per weight.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, at_writes, gathered
-from hw_models.numbers import NotNegative, Positive
+from hw_models.numbers import InDevice, NotNegative, Positive
+from hw_models.piece import Fields
 from hw_models.plasticity import TrainingDevice
 from hw_models.plasticity_device import Device
+from pcsim.quantity import Unit
 from pcsim.substrate import Effect, Memory
 from pcsim.substrate.expression import Expression
 
@@ -28,13 +30,18 @@ class DevicePair(Clocked):
     """
 
     kind: Literal["device_pair"] = "device_pair"
+    EXAMPLE: ClassVar[Fields] = {
+        "device": {"kind": "power_device", "dw_min": 0.01, "w_min": 0.0},
+        "refresh_at": "75 %",
+        "refresh_floor": "25 %",
+    }
     device: TrainingDevice
     """Both devices; bounds 0 … w_max, only its up steps are used."""
-    refresh_at: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.75
+    refresh_at: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), Unit("fraction")] = 0.75
     """Share of the nominal w_max above which the larger one must be; 1 never refreshes."""
-    refresh_floor: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.25
+    refresh_floor: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), Unit("fraction")] = 0.25
     """Share of the nominal w_max above which the smaller one must be."""
-    refresh_noise: NotNegative = 0.0
+    refresh_noise: Annotated[NotNegative, InDevice] = 0.0
     """Standard deviation of a conductance after its reset, device units; none is below zero."""
     refresh_pulses: Annotated[int, Field(ge=1, le=10**6)] = 31
     """Most pulses that a refresh sends."""
@@ -118,9 +125,14 @@ class FastArray(Clocked):
     """
 
     kind: Literal["fast_array"] = "fast_array"
+    EXAMPLE: ClassVar[Fields] = {
+        "device": {"kind": "linear_device", "dw_min": 0.002},
+        "rate": "10 %",
+        "every": 2,
+    }
     device: TrainingDevice
     """The fast devices."""
-    rate: Positive
+    rate: Annotated[Positive, Unit("fraction")]
     """Share of the fast weight that one transfer asks for."""
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
     """Writes (of t_write each) per transfer."""

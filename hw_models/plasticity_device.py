@@ -20,7 +20,17 @@ from pydantic import Field, model_validator
 
 from hw_models import several
 from hw_models.clock import Clocked, at_samples, gathered
-from hw_models.numbers import Granularity, NotNegative, NotPositive, Positive, Spread
+from hw_models.numbers import (
+    Granularity,
+    InDevice,
+    NotNegative,
+    NotPositive,
+    Positive,
+    Share,
+    Spread,
+    Weight,
+)
+from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
 from pcsim.substrate.expression import Expression
 
@@ -70,39 +80,40 @@ class Response:
 class Device(Clocked):
     """A device that learns; each law is a piece of its own."""
 
-    dw_min: Granularity
+    dw_min: Annotated[Granularity, InDevice]
     """Change by one pulse, device units; 0 means no granularity."""
     dw_spread: Spread = 0.0
     """Device-to-device standard deviation of dw_min, relative (of its logarithm if lognormal)."""
     dw_law: SpreadLaw = "normal"
     """Lognormal has its median at dw_min."""
-    imbalance: Annotated[float, Field(gt=-1, lt=1, allow_inf_nan=False)] = 0.0
+    imbalance: Annotated[float, Field(gt=-1, lt=1, allow_inf_nan=False), Unit("fraction")] = 0.0
     """Makes one side weaker, relative to dw_min: down steps if positive, up steps if negative."""
     imbalance_spread: Spread = 0.0
     """Device-to-device standard deviation of the imbalance; moves both sides apart."""
-    w_max: Positive = 1.0
+    w_max: Annotated[Positive, InDevice] = 1.0
     """Upper bound, device units."""
     w_max_spread: Spread = 0.0
     """Device-to-device standard deviation of w_max, relative."""
-    w_min: NotPositive = -1.0
+    w_min: Annotated[NotPositive, InDevice] = -1.0
     """Lower bound, device units."""
     w_min_spread: Spread = 0.0
     """Device-to-device standard deviation of w_min, relative."""
     bounds_law: SpreadLaw = "normal"
-    cycle_noise: NotNegative = 0.0
+    """Law of both bounds from device to device; lognormal has its median at the nominal bound."""
+    cycle_noise: Share = 0.0
     """Cycle-to-cycle standard deviation of one pulse, relative to `cycle_reference`."""
     cycle_reference: Literal["step", "dw_min"] = "step"
     """Relative to the step at the present weight (multiplicative) or to dw_min (additive)."""
-    cycle_add: NotNegative = 0.0
+    cycle_add: Annotated[NotNegative, InDevice] = 0.0
     """Added to the step in the noise of phase-change memory, device units:
     σ = cycle_noise·(|step| + cycle_add + cycle_slope·|u|)."""
-    cycle_slope: NotNegative = 0.0
+    cycle_slope: Share = 0.0
     """See `cycle_add`; relative to the conductance."""
-    write_noise: NotNegative = 0.0
+    write_noise: Annotated[NotNegative, Unit("multiples of dw_min")] = 0.0
     """Standard deviation, in dw_min, between stored and seen weight; redrawn at each touch."""
     drive: Literal["pulsed", "continuous"] = "pulsed"
     """Whole pulses by stochastic rounding, or the same law as a rate."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight of the network at one device unit."""
 
     @model_validator(mode="after")

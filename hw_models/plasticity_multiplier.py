@@ -8,15 +8,16 @@ offset is integrated as long as the chip runs, whatever is shown, and however lo
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.numbers import Positive, Spread
-from hw_models.piece import Piece
+from hw_models.numbers import Positive, Spread, Weight
+from hw_models.piece import Fields, Piece
+from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect
 
-Share = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False), Unit("fraction")]
 """A signed fraction of a full scale."""
 _PER = {"device": "element", "row": "row", "column": "column", "layer": "layer", "chip": "chip"}
 
@@ -30,19 +31,20 @@ class LearningMultiplier(Piece):
     """
 
     kind: Literal["learning_multiplier"] = "learning_multiplier"
-    full_scale: Positive = 1.0
+    EXAMPLE: ClassVar[Fields] = {"offset_spread": "1 %", "gain_spread": "5 %", "limit": 1.0}
+    full_scale: Weight = 1.0
     """Product e·r at which the multiplier is at full scale, network units."""
     offset: Share = 0.0
     """Mean offset of the output, fraction of full scale; drives weights while e·r is zero."""
     offset_spread: Spread = 0.0
     """Standard deviation of the offset between multipliers (see `per`), fraction of full scale."""
-    gain_error: Annotated[float, Field(gt=-1, le=10, allow_inf_nan=False)] = 0.0
+    gain_error: Annotated[float, Field(gt=-1, le=10, allow_inf_nan=False), Unit("fraction")] = 0.0
     """Mean error of the gain, relative: the gain is 1 + gain_error."""
     gain_spread: Spread = 0.0
     """Standard deviation of the gain between multipliers, relative; no gain is below zero."""
-    dead_zone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
+    dead_zone: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False), Unit("fraction")] = 0.0
     """Products up to this give nothing, larger ones are smaller by it, fraction of full scale."""
-    limit: Positive | None = None
+    limit: Annotated[Positive, Unit("fraction")] | None = None
     """Largest output including the offset, fraction of full scale; unset: no limit."""
     per: Literal["device", "row", "column", "layer", "chip"] = "device"
     """What shares one multiplier, hence one draw of offset and gain: each synapse has its own, or

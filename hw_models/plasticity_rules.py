@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, at_writes, gathered
-from hw_models.numbers import Finite, NotNegative, Positive, Spread
-from hw_models.piece import Piece
+from hw_models.numbers import Finite, InWeights, NotNegative, Positive, Spread, Weight
+from hw_models.piece import Fields, Piece
 from hw_models.plasticity_device import touched
+from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
 
 
@@ -17,7 +18,8 @@ class UpdateThreshold(Clocked):
     """Requests below a threshold are lost, at each write."""
 
     kind: Literal["update_threshold"] = "update_threshold"
-    threshold: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"threshold": 0.001, "t_write": "1 s"}
+    threshold: Annotated[NotNegative, InWeights]
     """Smallest change of a weight that is carried out in one write, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -42,9 +44,11 @@ class UpdateAccumulator(Piece):
     """
 
     kind: Literal["update_accumulator"] = "update_accumulator"
-    threshold: Positive
+    EXAMPLE: ClassVar[Fields] = {"threshold": 0.002}
+    threshold: Weight
     """Sum of requests that triggers a write, network units."""
     release: Literal["whole", "all"] = "whole"
+    """Multiples of the threshold (the rest is kept), or all that has been gathered."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return what is released; the memory keeps the rest."""
@@ -75,14 +79,16 @@ class Retention(Clocked):
     """
 
     kind: Literal["retention"] = "retention"
-    lifetime: Positive
+    EXAMPLE: ClassVar[Fields] = {"lifetime": "1 h", "lifetime_spread": "30 %"}
+    lifetime: Annotated[Positive, Unit("s", ("per", "second"), "updates")]
     """Time constant of the loss: seconds, or number of updates (of t_write each)."""
     per: Literal["second", "update"] = "second"
+    """Whether the lifetime counts seconds or updates."""
     lifetime_spread: Spread = 0.0
     """Device-to-device standard deviation of the lifetime, relative."""
-    reference: Finite = 0.0
+    reference: Annotated[Finite, InWeights] = 0.0
     """What weights relax to, network units."""
-    reference_spread: NotNegative = 0.0
+    reference_spread: Annotated[NotNegative, InWeights] = 0.0
     """Device-to-device standard deviation of the reference, network units."""
 
     @model_validator(mode="after")
@@ -125,9 +131,12 @@ class WriteNoise(Clocked):
     """
 
     kind: Literal["write_noise"] = "write_noise"
-    sigma: NotNegative
+    EXAMPLE: ClassVar[Fields] = {"sigma": 0.01, "mode": "seen"}
+    sigma: Annotated[NotNegative, InWeights]
     """Standard deviation per write, network units."""
     mode: Literal["walk", "seen"] = "walk"
+    """Whether the noise stays in the stored weight, or in what is seen of it until the next
+    write."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return s + σξ where something is written, or the error of the seen weight."""
@@ -156,9 +165,10 @@ class PulseTrain(Clocked):
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
+    EXAMPLE: ClassVar[Fields] = {"dw": 0.002, "slots": 31, "t_write": "1 s"}
     slots: Annotated[int, Field(ge=1, le=63)] = 31
     """BL, the length of the trains; costs one random number per slot and device."""
-    dw: Positive
+    dw: Weight
     """Change by one coincidence, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, Sampled, at_writes, gathered
-from hw_models.numbers import Finite, Positive, Spread
-from hw_models.piece import Piece
+from hw_models.numbers import Finite, InState, InWeights, Positive, Spread, Weight
+from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect, Memory
 
 Bits = Annotated[int, Field(ge=2, le=32)]
+Level = Annotated[Finite, InWeights]
 Rounding = Literal["nearest", "stochastic"]
 
 
@@ -45,10 +46,19 @@ class QuantizedWeights(Clocked):
     """
 
     kind: Literal["quantized_weights"] = "quantized_weights"
+    EXAMPLE: ClassVar[Fields] = {
+        "bits": 6,
+        "range": 1.0,
+        "accumulator": False,
+        "rounding": "stochastic",
+        "t_write": "1 s",
+    }
     bits: Bits
-    range: Positive = 1.0
+    """Word length with its sign: 2^bits − 1 levels."""
+    range: Weight = 1.0
     """Largest weight, network units."""
     rounding: Rounding = "nearest"
+    """To the nearest level, or at random so that the mean is exact (writes only)."""
     accumulator: bool = True
     """Whether updates are added up in high precision beside the array."""
 
@@ -90,7 +100,10 @@ class WeightLevels(Piece):
     """Weights that can take only listed values; reads give the nearest one."""
 
     kind: Literal["weight_levels"] = "weight_levels"
-    levels: Annotated[tuple[Finite, ...], Field(min_length=2, max_length=1024, strict=False)]
+    EXAMPLE: ClassVar[Fields] = {"levels": [-1.0, -0.5, 0.0, 0.5, 1.0]}
+    levels: Annotated[
+        tuple[Annotated[Finite, InWeights], ...], Field(min_length=2, max_length=1024, strict=False)
+    ]
     """Ascending, network units."""
 
     @model_validator(mode="after")
@@ -126,13 +139,14 @@ class ConductancePair(Piece):
     """
 
     kind: Literal["conductance_pair"] = "conductance_pair"
+    EXAMPLE: ClassVar[Fields] = {"levels": 32, "on_off": 20.0, "spread": "5 %"}
     levels: Annotated[int, Field(ge=2, le=2**31)] = 256
     """Values that one conductance can take."""
     on_off: Annotated[float, Field(gt=1, le=1e9, allow_inf_nan=False)] = 10.0
     """G_max/G_min."""
     spread: Spread = 0.0
     """Device-to-device standard deviation of a conductance, relative to itself."""
-    range: Positive = 1.0
+    range: Weight = 1.0
     """Weight at G⁺ = G_max, G⁻ = G_min, network units."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -164,10 +178,13 @@ class QuantizedStates(Sampled):
     """
 
     kind: Literal["quantized_states"] = "quantized_states"
+    EXAMPLE: ClassVar[Fields] = {"bits": 16, "range": 8.0, "rounding": "stochastic"}
     bits: Bits
-    range: Positive
+    """Word length with its sign: 2^bits − 1 levels."""
+    range: Annotated[Positive, InState]
     """Largest potential, network units."""
     rounding: Rounding = "nearest"
+    """To the nearest level, or at random so that the mean is exact."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the velocity that leads to the grid point."""

@@ -10,8 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from pcsim.errors import ConfigError
-from pcsim.frozen import AS_STORED, Frozen, NotNegative
-from pcsim.frozen import Positive as Seconds
+from pcsim.frozen import AS_STORED, Duration, Frozen, NotNegative, Seconds
 
 Kind = Literal["algebraic", "error_units", "dendritic", "sacramento"]
 Transport = Literal["shared", "random", "sign", "kolen_pollack"]
@@ -82,17 +81,18 @@ class Circuit(Frozen):
     feedback_gain: Annotated[float, Field(gt=0)] = 1.0
     """Scale of random and Kolen–Pollack initial feedback, relative to the initial weights."""
 
-    tau_err: NotNegative = 0.0
+    tau_err: Duration = 0.0
     """error_units: time constant of the error units, seen by soma, feedback and weights alike."""
-    delay_err: NotNegative = 0.0
+    delay_err: Duration = 0.0
     """Pure delay of errors in all their uses (a whole number of time steps)."""
-    delay_fb: NotNegative = 0.0
+    delay_fb: Duration = 0.0
     """Pure delay of the feedback branch only."""
 
     conductances: Conductances = Conductances()
-    tau_apical: NotNegative = 0.0
+    """dendritic, sacramento: conductances between compartments."""
+    tau_apical: Duration = 0.0
     """dendritic: low-pass of the apical branch only; 0 is quasi-static."""
-    tau_inter: NotNegative = 0.0
+    tau_inter: Duration = 0.0
     """dendritic, sacramento: time constant of the interneurons; 0 is quasi-static."""
     inter_learned: bool = True
     """dendritic: interneurons have weights of their own (else they read the forward array)."""
@@ -101,13 +101,13 @@ class Circuit(Frozen):
     inhibition: NotNegative = 1.0
     """dendritic: gain κ of the inhibitory apical synapses, W_P = −κ W_F; 1 cancels exactly."""
 
-    look_err: NotNegative = 0.0
+    look_err: Duration = 0.0
     """error_units: look-ahead time of the errors, ê = e + τ̂ de/dt; τ̂ = tau_err restores ideal."""
-    look_inter: NotNegative = 0.0
+    look_inter: Duration = 0.0
     """dendritic: look-ahead time of the interneurons."""
-    look_apical: NotNegative = 0.0
+    look_apical: Duration = 0.0
     """dendritic: look-ahead time of the apical potential."""
-    look_soma: NotNegative = 0.0
+    look_soma: Duration = 0.0
     """Look-ahead time of the somas, x̆ = x + τ̂ dx/dt (latent equilibrium when τ̂ = tau_x)."""
 
     eta_inter: NotNegative = 1.0

@@ -15,7 +15,7 @@ from pcsim.architectures.choice import NetworkConfig
 from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError
-from pcsim.explain import explain
+from pcsim.explain import explanations
 from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole
 from pcsim.hardware import HardwareConfig
 from pcsim.meaning import LeftOutWarning, meaningless, sentence, without
@@ -34,6 +34,8 @@ class Schedule(Frozen):
     """When states move, when they are reset, and when weights are written."""
 
     rule: Rule = "ipc"
+    """Learning rule: backpropagation, predictive coding, zero-divergence inference learning, or
+    incremental predictive coding (always on)."""
     T: Count = 8
     """Inference steps per batch (Z-IL always uses the depth of the network)."""
     gamma: Positive = 0.5
@@ -41,6 +43,7 @@ class Schedule(Frozen):
     init: Literal["ff", "carry", "zero", "normal"] = "ff"
     """States at the start of a batch: feed-forward pass, kept, zero, or normal(init_sd)."""
     init_sd: NotNegative = 0.1
+    """Standard deviation of states that are drawn at the start of a batch."""
     pc_update_at: Literal["last", "after"] = "last"
     """PC's weight gradient: at the state of the last inference step, or one step later."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -65,18 +68,25 @@ class Learning(Frozen):
     """How weights move."""
 
     optimizer: Literal["sgd", "momentum", "adam", "adamw"] = "sgd"
+    """How gradients become updates."""
     alpha: NotNegative = 1e-3
     """Learning rate; 0 is a control: everything moves but the weights."""
     weight_decay: NotNegative = 0.0
+    """Decay of weights λ: each update subtracts alpha·λ·θ."""
     reduction: Reduction = "sum"
     """Weight gradient over the batch: sum, or mean (alpha then differs by a factor B)."""
     momentum: BelowOne = 0.9
+    """Share of the last update that is kept (optimizer momentum)."""
     betas: Annotated[tuple[BelowOne, BelowOne], AsList] = (0.9, 0.999)
+    """Decay rates of the two moments (optimizers adam and adamw)."""
     eps: Positive = 1e-8
+    """Added to the root of the second moment (optimizers adam and adamw)."""
     decay_bias: bool = False
+    """Whether biases decay, too."""
     batch: Whole = 128
     """Samples per batch; 0 is the full training set. An incomplete last batch is left out."""
     epochs: Count = 10
+    """Passes through the training set."""
     patience: Whole = 0
     """Stop when no replica's validation accuracy improved for this many epochs; 0: never."""
     anneal: Literal["none", "cosine"] = "none"
@@ -87,7 +97,10 @@ class DataConfig(Frozen):
     """What to train on."""
 
     name: str = "digits"
+    """Data set; `pcsim data list` shows them."""
     mode: Mode = "supervised"
+    """What is clamped in training: input and label (supervised), or the datum alone
+    (generative)."""
     limit: Whole = 0
     """Use only the first `limit` training samples; 0 is all."""
     validation: Whole = 0
@@ -106,10 +119,13 @@ class RunConfig(Frozen):
     """Where and how often."""
 
     backend: Literal["discrete", "continuous", "brian"] = "discrete"
+    """Discrete steps, continuous time on torch, or continuous time on Brian2."""
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
+    """Precision of the torch engines and of Brian2."""
     device: str = "cpu"
+    """Torch device, such as "cpu" or "cuda"."""
     automatic: bool = False
     """Full batch, nothing reset, no control signal; stops by itself (see `Convergence`)."""
 
@@ -138,8 +154,11 @@ class Grid(Frozen):
     """Values that become replicas: every combination, times the seeds, trains at once."""
 
     alpha: Annotated[tuple[NotNegative, ...], AsList] = ()
+    """Learning rates, in place of learning.alpha."""
     weight_decay: Annotated[tuple[NotNegative, ...], AsList] = ()
+    """Weight decays, in place of learning.weight_decay."""
     gamma: Annotated[tuple[Positive, ...], AsList] = ()
+    """Step sizes of the states, in place of schedule.gamma."""
     hardware: Mapping[str, Annotated[tuple[int | float, ...], AsList]] = {}
     """Numbers of the hardware by "piece.field", such as "weights.bits" = [4, 6, 8]."""
 
@@ -148,18 +167,32 @@ class Config(Frozen):
     """Everything one run needs."""
 
     network: NetworkConfig
+    """Layers, nonlinearity and energies; its field kind says which architecture (mlp if left
+    out)."""
     schedule: Schedule = Schedule()
+    """When states move, when they are reset, and when weights are written."""
     learning: Learning = Learning()
+    """How weights move."""
     data: DataConfig = DataConfig()
+    """What to train on."""
     run: RunConfig = RunConfig()
+    """Where and how often."""
     convergence: Convergence = Convergence()
+    """When an automatic run stops."""
     grid: Grid = Grid()
+    """Values that become replicas of one run."""
     circuit: Circuit = Circuit()
+    """How errors travel, with which time constants (continuous time)."""
     solver: SolverConfig = SolverConfig()
+    """How the flow is integrated (continuous time)."""
     stream: Stream = Stream()
+    """How long samples are shown, and what happens at a switch (continuous time)."""
     record: Record = Record()
+    """What is kept while a chip runs."""
     hardware: HardwareConfig = HardwareConfig()
+    """Which chip, and how many of them."""
     brian: BrianSettings = BrianSettings()
+    """How Brian2 executes a run."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -215,7 +248,7 @@ def _validated(data: Mapping[str, Any], source: str, context: Any) -> Config:
     try:
         return Config.model_validate(data, context=context)
     except ValidationError as error:
-        problems = "; ".join(explain(e, Config) for e in error.errors())
+        problems = "; ".join(explanations(error, Config))
         raise ConfigError(f"{source}: {problems}") from None
 
 

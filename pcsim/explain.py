@@ -6,22 +6,34 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from pcsim.allowed import allowed
 
 # Where pydantic speaks of Python, and the file is TOML.
 _WORDS = {
-    "missing": "is missing",
     "model_type": "must be a section",
     "tuple_type": "must be a list",
     "too_short": "must be a list of at least {min_length} items",
-    "too_long": "must be a list of at most {max_length} items",
+    "too_long": "must be a list of at most {max_length} items, not {actual_length}",
     "union_tag_invalid": "kind must be one of {expected_tags}, got {tag!r}",
 }
+_OWN = ("value_error", "assertion_error")
+"""Messages of our own validators, which say what is allowed themselves."""
+_LIMITS = {
+    "greater_than": "above {gt}",
+    "greater_than_equal": "of at least {ge}",
+    "less_than": "below {lt}",
+    "less_than_equal": "of at most {le}",
+}
+_SHOWN = 200
+"""Characters of a wrong value that a sentence shows."""
 
 
 def explain(error: Any, root: type[BaseModel]) -> str:
-    """Return one validation error of a model as a sentence."""
-    names, model = _walk(error["loc"], root)
+    """Return one validation error of a model: the field, what was given, what is allowed."""
+    names, model, field = _walk(error["loc"], root)
     path = ".".join(names)
     value = error.get("input")
     if error["type"] == "extra_forbidden":
@@ -29,18 +41,54 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         close = get_close_matches(names[-1], known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
         return f"{path}: unknown name; {hint}"
-    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {value!r}"
-    if error["type"] in _WORDS:
-        return f"{path}: {_WORDS[error['type']].format(**error.get('ctx', {}))}{shown}"
-    message = error["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if error["type"] == "missing":
+        words = allowed(field) if field else "a table"
+        needed = "" if words.startswith("a table") else f" (needed: {words})"
+        return f"{path}: is missing{needed}"
+    message = error["msg"].removeprefix("Value error, ")
     if not path:
         return str(message)
-    verb = "must be " if error["msg"].startswith("Input should be ") else ""
-    return f"{path}: {verb}{message}{shown}"
+    shown = "" if isinstance(value, BaseModel | Mapping) else f", got {_short(value)}"
+    if error["type"] in _OWN:
+        return f"{path}: {message}{'' if 'got ' in message else shown}"
+    if error["type"] in _WORDS:
+        message = _WORDS[error["type"]].format(**error.get("ctx", {}))
+    elif message.startswith("Input should be "):
+        message = f"must be {message.removeprefix('Input should be ')}"
+    sentence = f"{path}: {message}{shown}"
+    return f"{sentence} (allowed: {more})" if (more := _more(error, field)) else sentence
 
 
-def _walk(location: tuple[Any, ...], root: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
-    """Return the names of a location, and the innermost model on the way.
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _more(error: Any, field: FieldInfo | None) -> str:
+    """Return all that the field takes, unless the message has said as much."""
+    said = error["type"] in ("literal_error", "model_type", "union_tag_invalid")
+    if field is None or said:
+        return ""
+    words = allowed(field, bool(error["loc"]) and isinstance(error["loc"][-1], int))
+    limit = _LIMITS.get(error["type"], "?").format(**error.get("ctx", {}))
+    return "" if words in (f"a number {limit}", f"a whole number {limit}", "a table") else words
+
+
+def explanations(error: ValidationError, root: type[BaseModel]) -> list[str]:
+    """Return all errors of a model, one sentence each."""
+    return [explain(e, root) for e in error.errors() if not _follows(e)]
+
+
+def _follows(error: Any) -> bool:
+    """Whether an error only says that a list became too short by its bad items."""
+    short = error["type"] == "too_short" and isinstance(error["input"], list | tuple)
+    return short and len(error["input"]) >= error["ctx"]["min_length"]
+
+
+def _walk(
+    location: tuple[Any, ...], root: type[BaseModel]
+) -> tuple[list[str], type[BaseModel], FieldInfo | None]:
+    """Return the names of a location, the innermost model on the way, and the field it leads to.
 
     Where a field may be one of several models, pydantic puts the kind behind the field's name;
     a file has no such name, so it is left out.
@@ -48,6 +96,7 @@ def _walk(location: tuple[Any, ...], root: type[BaseModel]) -> tuple[list[str], 
     names: list[str] = []
     model = root
     kinds: dict[str, type[BaseModel]] = {}
+    last: FieldInfo | None = None
     for part in location:
         if str(part) in kinds:
             model, kinds = kinds[str(part)], {}
@@ -55,10 +104,11 @@ def _walk(location: tuple[Any, ...], root: type[BaseModel]) -> tuple[list[str], 
         names.append(str(part))
         field = model.model_fields.get(str(part))
         models = list(_models(field.annotation)) if field else []
+        last = field or last
         kinds = {str(m.model_fields["kind"].default): m for m in models} if models[1:] else {}
         if len(models) == 1:
             model = models[0]
-    return names, model
+    return names, model, last
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from pcsim.quantity import Unit
+
 SMALLEST, LARGEST = 1e-30, 1e30
 """What single precision can hold, with room for products of a few numbers."""
 
@@ -20,12 +22,20 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), AfterValidator(_in
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(_in_range)]
 Whole = Annotated[int, Field(ge=0, lt=2**31)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
+Seconds = Annotated[Positive, Unit("s")]
+Duration = Annotated[NotNegative, Unit("s")]
+"""Seconds, 0 included."""
 
 
 class Frozen(BaseModel):
-    """Immutable, strict about names and types: neither "32" nor true is a number."""
+    """Immutable, strict about names and types: neither "32" nor true is a number.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    The text behind a field is its description, in the JSON schema too.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 AS_STORED = {"as_stored": True}

@@ -25,7 +25,9 @@ class Device(Frozen):
     """What a preset held when it was read: all fields of all pieces, so that no file is needed."""
 
     name: str
+    """Name of the preset or of the device in its file."""
     pieces: Mapping[str, Mapping[str, Any]]
+    """Every piece by name, with all its fields."""
     sha256: str
     """Of the pieces as JSON: two devices are the same if their pieces are."""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pcsim.continuous.solvers import Name
-from pcsim.frozen import Count, Frozen, NotNegative, Positive, Whole
+from pcsim.frozen import Count, Duration, Frozen, Seconds, Whole
 
 
 class Stream(Frozen):
@@ -17,12 +17,12 @@ class Stream(Frozen):
     are set to the feed-forward pass) or "zero".
     """
 
-    t_pres: Positive | None = None
+    t_pres: Seconds | None = None
     """Seconds per presentation with the label on; none: schedule.T time steps."""
-    t_settle: NotNegative = 0.0
+    t_settle: Duration = 0.0
     """Seconds at the start of a presentation with the label let go. The weights stay plastic, so
     that the old label is learnt with the new input, which hurts: `pcsim experiment streaming`."""
-    tau_label: NotNegative = 0.0
+    tau_label: Duration = 0.0
     """Time constant with which the clamped label follows a switch; 0 is abrupt. With a categorical
     output the label p of the moment sends p − (Σp) softmax(μ), also where Σp ≠ 1 on its way."""
 
@@ -31,7 +31,8 @@ class SolverConfig(Frozen):
     """How the flow is integrated."""
 
     name: Name = "euler"
-    dt: Positive | None = None
+    """Integrator; hardware acts once per time step, and takes euler or maruyama."""
+    dt: Seconds | None = None
     """Time step in seconds; none: schedule.gamma · circuit.tau_x, so that Euler is discrete iPC."""
     noise_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of the temporal noise."""

@@ -36,15 +36,21 @@ class AlexNet(Frozen):
         256,
         256,
     )
+    """Channels of the five convolutions."""
     dense: Counts = (4096, 4096)
     """Widths of the hidden dense layers."""
     classes: Count = 10
+    """Units of the output."""
     f: Function = "relu"
+    """Nonlinearity of all layers but the last."""
     place: Place = "pre_act"
     """Where value nodes sit; see `pcsim.architectures.convolutional`."""
     bias: bool = True
+    """Whether layers have biases."""
     output: EnergyConfig = EnergyConfig()
+    """Energy of the output layer."""
     hidden: GaussianConfig = GaussianConfig()
+    """Energy of the hidden layers."""
 
     def build(self) -> Network:
         """Return the description object."""

@@ -12,7 +12,7 @@ from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
 from pcsim.architectures.transformer import Transformer
 from pcsim.errors import ConfigError
-from pcsim.explain import explain
+from pcsim.explain import explanations
 from pcsim.network import Network
 
 ARCHITECTURES: dict[str, type[Mlp | Cnn | AlexNet | Transformer]] = {
@@ -47,6 +47,6 @@ def build(kind: str, options: Mapping[str, Any]) -> Network:
     try:
         section = ARCHITECTURES[kind].model_validate(dict(options))
     except ValidationError as error:
-        problems = "; ".join(explain(e, model) for e in error.errors())
+        problems = "; ".join(explanations(error, model))
         raise ConfigError(f"Network.{kind}: {problems}") from None
     return section.build()

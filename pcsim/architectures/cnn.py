@@ -30,21 +30,31 @@ class Cnn(Frozen):
     image: Annotated[tuple[Count, Count, Count], Field(strict=False)] = (3, 32, 32)
     """Channels, height and width of the input."""
     channels: Counts = (64, 128, 64)
+    """Channels of each convolution."""
     kernel: Count = 3
+    """Height and width of a kernel, pixels."""
     stride: Count = 2
+    """Pixels from one position of a kernel to the next."""
     padding: Annotated[int, Field(ge=0)] = 1
+    """Pixels of zeros around each input."""
     pool: Pooling = "none"
     """Pooling behind every convolution (then stride = 1 is usual)."""
     pool_size: Count = 2
+    """Height, width and stride of a pooling window, pixels."""
     dense: Counts = (128,)
     """Widths of the hidden dense layers."""
     classes: Count = 10
+    """Units of the output."""
     f: Function = "relu"
+    """Nonlinearity of all layers but the last."""
     place: Place = "pre_act"
     """Where value nodes sit; see `pcsim.architectures.convolutional`."""
     bias: bool = True
+    """Whether layers have biases."""
     output: EnergyConfig = EnergyConfig()
+    """Energy of the output layer."""
     hidden: GaussianConfig = GaussianConfig()
+    """Energy of the hidden layers."""
 
     def build(self) -> Network:
         """Return the description object."""

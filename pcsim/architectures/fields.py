@@ -23,9 +23,13 @@ class EnergyConfig(Frozen):
     """Energy of a node: gaussian (with variance, fixed or learned) or categorical."""
 
     kind: Literal["gaussian", "categorical"] = "gaussian"
+    """gaussian: squared errors over the variance; categorical: cross-entropy of a softmax."""
     variance: Positive = 1.0
+    """Variance of the node, at the start if it is learned; gaussian only."""
     learned: bool = False
+    """Whether the variance of each unit is learned."""
     floor: Positive = 1e-3
+    """Smallest variance that learning may reach."""
 
     def build(self, *, causal: bool = False) -> Energy:
         """Return the description object."""
@@ -38,8 +42,11 @@ class GaussianConfig(Frozen):
     """Energy of nodes that are no logits."""
 
     variance: Positive = 1.0
+    """Variance of the node, at the start if it is learned; gaussian only."""
     learned: bool = False
+    """Whether the variance of each unit is learned."""
     floor: Positive = 1e-3
+    """Smallest variance that learning may reach."""
 
     def build(self) -> Gaussian:
         """Return the description object."""

@@ -18,13 +18,21 @@ class Mlp(Frozen):
     sizes: tuple[Count, ...] = Field(min_length=2, strict=False)
     """Units per layer from input (top) to output (datum)."""
     f: Function = "tanh"
+    """Nonlinearity of the hidden layers."""
     convention: Convention = "pre"
+    """Value nodes hold the potential before f (pre) or the rate behind it (post)."""
     f_input: bool = False
+    """Whether f acts on the input, too (convention pre)."""
     f_output: bool = False
+    """Whether f acts on the prediction of the output, too (convention post)."""
     bias: bool = True
+    """Whether layers have biases."""
     prior: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    """Mean of a unit Gaussian prior on the top layer; unset: none."""
     output: EnergyConfig = EnergyConfig()
+    """Energy of the output layer."""
     hidden: EnergyConfig = EnergyConfig()
+    """Energy of the hidden layers."""
 
     def build(self) -> Network:
         """Return the description object."""

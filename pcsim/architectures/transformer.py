@@ -40,26 +40,37 @@ class Transformer(Frozen):
 
     kind: Literal["transformer"] = "transformer"
     vocabulary: Count = 8001
+    """How many tokens there are."""
     positions: Count = 32
+    """Tokens per sequence."""
     features: Count = 128
+    """Width of the embedding and of every block."""
     blocks: Count = 2
+    """Blocks of attention and two dense layers."""
     heads: Count = 1
+    """Attention heads per block; features must be a multiple of it."""
     intermediate: Count = 512
+    """Width of the hidden layer of each block."""
     causal: bool = False
     """Whether a position sees only itself and earlier ones."""
     layer_norm: bool = False
     """The paper's choice: masked model, BP only; conditional model, BP and iPC."""
     f: Function = "tanh"
+    """Nonlinearity of the intermediate layers and the head."""
     place: Literal["pre_act", "post_act"] = "pre_act"
     """Intermediate and head nodes: before or behind f."""
     nodes: Literal["published", "all"] = "published"
+    """Which operations are value nodes: those of the published predictive-coding BERT, or all."""
     levelled: bool = False
     """Put relays on residual paths, so that Z-IL is backpropagation."""
     embedding_sd: Positive = 1.0
     """Standard deviation of the embeddings at the start."""
     output: EnergyConfig = CATEGORICAL
+    """Energy of the output layer."""
     scores: EnergyConfig = CATEGORICAL
+    """Energy of the attention scores."""
     hidden: GaussianConfig = GaussianConfig()
+    """Energy of all other nodes."""
 
     def build(self) -> Network:
         """Return the description object."""

@@ -30,6 +30,7 @@ class Axis(Frozen):
     """One axis: a field with its values, or several fields whose values go side by side."""
 
     fields: tuple[str, ...]
+    """Dotted names of the fields that vary together."""
     columns: tuple[tuple[Any, ...], ...]
     """The values of each field."""
 
@@ -50,6 +51,7 @@ class SweepTable(Frozen):
     """The table `[sweep]`, with ranges spelt out."""
 
     axes: tuple[Axis, ...]
+    """The fields that vary, each with its values."""
     fuse: Annotated[int, Field(ge=1)] = 32
     """At most so many points share one run; 1: each point has its own."""
     leave_out: tuple[str, ...] = Field(("parameters", "predictions"), strict=False)
