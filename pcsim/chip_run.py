@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcsim import memory_need
 from pcsim.chip_checkpoint import ChipCheckpoint
 from pcsim.circuit_readout import CircuitReadout
 from pcsim.config import Config
@@ -28,7 +29,7 @@ from pcsim.interruption import Interruption
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
 from pcsim.record import Recorder, trajectories_of
 from pcsim.replicas import Replicas
-from pcsim.stability import WORK, StabilityWarning, advise, margin
+from pcsim.stability import StabilityWarning, advise, affordable_probes, margin
 from pcsim.status import Report, Status
 from pcsim.substrate import Seeded
 from pcsim.task import Clamps, Split, Task
@@ -36,8 +37,8 @@ from pcsim.timing import Timing, weight_time
 from pcsim.training import check_device
 from pcsim.verdict import Verdict, judge
 
-PROBES, BATCHES = 256, 64
-"""Samples and presentations that the stability margin looks at."""
+BATCHES = 64
+"""Presentations that the stability margin looks at."""
 INITIAL = 32
 """Samples whose energies tell where a stream began."""
 RECORDS = 500
@@ -55,8 +56,9 @@ class ChipRun:
         self.chips = Replicas.of(config)
         self.task = Task.load(config, self.network)
         dtype, device = getattr(torch, config.run.dtype), config.run.device
-        self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.samples = config.learning.batch or len(self.task.train.x)
+        memory_need.check(config, self.network, self.chips, self.task)
+        self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
         self.noise = Seeded(config.solver.noise_seed, self.chips.identities)
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
@@ -423,7 +425,7 @@ class ChipRun:
         theta = self.engine.flow.theta()
         if self.config.data.mode != "supervised":
             return None
-        affordable = min(PROBES, max(1, int(WORK / (200 * theta.flat.nelement()))))
+        affordable = affordable_probes(theta.flat.nelement())
         if affordable < self.samples:
             probe, batch = affordable, affordable
         else:

@@ -25,6 +25,8 @@ from pcsim.network import UNIT_GAUSSIAN, Network
 Errors = list[Tensor]
 ITERATIONS = 50
 """Products with the matrix per search for its largest eigenvalue."""
+PROBES = 256
+"""Samples that the margin looks at, at the most."""
 WORK = 1e10
 """Multiplications that advice may take in all: about a second. Fewer samples are probed in large
 networks; where not even one is affordable, advice says so."""
@@ -159,6 +161,11 @@ class Linearisation:
     def _each(self, value: Tensor) -> Tensor:
         """Return what (chip, batch) share, for every sample."""
         return value.repeat_interleave(self.batch, 1).unsqueeze(2)
+
+
+def affordable_probes(numbers: int) -> int:
+    """Return how many samples the margin of a population of so many weights may look at."""
+    return min(PROBES, max(1, int(WORK / (200 * numbers))))
 
 
 def margin(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import checkpoint, store
+from pcsim import checkpoint, memory_need, store
 from pcsim.backends.array_backprop import ArrayBackprop
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
@@ -56,6 +56,7 @@ class Training:
         self.replicas = Replicas.of(config)
         self.task = Task.load(config, self.network)
         self.batch_size = config.learning.batch or len(self.task.train.x)
+        memory_need.check(config, self.network, self.replicas, self.task)
         dtype = getattr(torch, config.run.dtype)
         seeds = self.replicas.each_seed
         self.params = initial_parameters(self.network, seeds, dtype, config.run.device)

@@ -58,6 +58,8 @@ class Chips:
         self.lists = dict(lists or {})
         self.dtype, self.device = dtype, device
         self._made: list[Remembering] = []
+        self._fixed: dict[tuple[str, int, tuple[int, ...], str], dict[str, Value]] = {}
+        """What was drawn for effects, shared with all that look at the same chips."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,7 +74,7 @@ class Chips:
         effects = self.substrate.at(site)
         if not effects:
             return None
-        fixed = [self.fixed(effect, layer, shape, array) for effect in effects]
+        fixed = [self._shared(effect, layer, shape, array) for effect in effects]
         made = Transform(effects, fixed, f"{site}{layer}{array}", self.noise, self.clock)
         self._made.append(made)
         return made
@@ -139,6 +141,15 @@ class Chips:
             bound = Expression(effect.becomes).bind(self.fixed(effect, layer, shape, array))
             value = bound({"s": value, "dt": self.clock.dt, "t": 0.0})
         return value
+
+    def _shared(
+        self, effect: Effect, layer: int, shape: tuple[int, ...], array: str
+    ) -> dict[str, Value]:
+        """Return what is fixed for an effect at a place, drawn once for all who look there."""
+        key = (effect.name, layer, shape, array)
+        if key not in self._fixed:
+            self._fixed[key] = self.fixed(effect, layer, shape, array)
+        return self._fixed[key]
 
     def fixed(
         self, effect: Effect, layer: int, shape: tuple[int, ...], array: str = ""
