@@ -7,6 +7,7 @@ from hw_models import (
     converters,
     drift,
     faults,
+    formula,
     mismatch,
     noise,
     plasticity,
@@ -29,6 +30,7 @@ _MODULES = (
     plasticity_rules,
     plasticity_arrays,
     plasticity_multiplier,
+    formula,
 )
 
 PIECES: dict[str, type[Piece]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hw_models.clock import clock_of
 from hw_models.description import Hardware
@@ -68,11 +68,20 @@ def _fields(piece: Frozen, indent: str) -> Iterator[str]:
             yield f"{indent}{field}: {value.kind}"
             yield from _fields(value, indent + "  ")
             continue
-        if value is None:
+        if value is None or (isinstance(value, Mapping) and not value):
             continue
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name}: {_entry(inner)}" for name, inner in value.items())
         meaning = f"   # {meanings[field]}" if field in meanings else ""
         shown = f"{value:g}" if isinstance(value, float) else str(value)
         yield f"{indent}{field} = {shown}{meaning}"
+
+
+def _entry(value: object) -> str:
+    """Return one value of a table, a table inside it with its fields."""
+    if isinstance(value, Frozen):
+        return "(" + ", ".join(f"{n} {_entry(v)}" for n, v in value) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _equations(effect: Effect) -> Iterator[str]:

@@ -153,6 +153,11 @@ class Effect(Frozen):
                     f"{self.name}.{name}: {', '.join(missing)} is neither constant nor drawn before"
                 )
             fixed.add(name)
+        for name, memory in self.memory.items():
+            if missing := unknown(memory.start, fixed | {"dt", "start_xi", "start_u"}):
+                raise ValueError(
+                    f"{self.name}.{name}: {', '.join(missing)} is not known when memory starts"
+                )
         texts = {"becomes": self.becomes} | {k: m.update for k, m in self.memory.items()}
         for where, text in texts.items():
             if missing := unknown(text, known):

@@ -116,6 +116,17 @@ KINDS = {
         "refresh_floor": 0.01,
         "refresh_noise": 0.01,
     },
+    "formula": {
+        "site": "error",
+        "becomes": "gain*s + depth*tired + sigma*xi",
+        "constants": {"sigma": 0.03, "spread": 0.2, "tau": 0.7, "depth": 0.3},
+        "draws": {"g": "normal"},
+        "parameters": {"gain": "exp(spread*g)"},
+        "noise": {"xi": "normal"},
+        "memory": {
+            "tired": {"start": "0.1*start_xi", "update": "tired + (s - tired)*(1 - exp(-dt/tau))"}
+        },
+    },
     "fast_array": {"device": {"kind": "linear_device", "dw_min": 0.01}, "rate": 0.3, "every": 2},
 }
 """One example of every kind, with a clock where it has one; periods are no multiple of the step."""

@@ -73,6 +73,28 @@ def test_every_preset_for_two_hundred_steps(name, engine):
     agrees(name, engine, preset=True)
 
 
+SITES = {
+    "write": ("s*(1 + 0.3*xi) + 0.1*m*dt/tau_w", "m + dt*(w - m)"),
+    "weight": ("s + 0.02*m", "m + dt*(xi - m)"),
+    "product": ("s + 0.1*m*sqrt(power)", "m + dt*(xi - m)"),
+    "velocity": ("s + 0.1*xi/sqrt(dt) - 0.2*m*x", "m + dt*(t - m)"),
+    "membrane": ("s + m", "m*exp(-dt/0.7) + 0.1*sqrt(1 - exp(-2*dt/0.7))*xi"),
+}
+"""A formula with noise and memory at each of these: what the signal becomes, and its memory."""
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_a_formula_with_noise_and_memory(site):
+    becomes, update = SITES[site]
+    fields = {"kind": "formula", "site": site, "becomes": becomes, "noise": {"xi": "normal"}}
+    fields["memory"] = {"m": {"start": "0.3*start_xi", "update": update}}
+    made = case(site, describe("ideal", {"mine": fields}).substrate())
+    expected = CONTINUOUS.run(made)
+    found = differences(expected, NUMPY.run(made), NUMPY.not_shown(made))
+    assert max(found.values()) <= LIMIT, found
+    assert np.abs(expected["w0"] - ideal()["w0"]).max() > 1e-4  # control
+
+
 SETTINGS = {
     "mean over samples": {"scale": 0.5},
     "time constants of their own": {"mismatch": ("tau_w",)},

@@ -70,6 +70,16 @@ EXAMPLES: dict[str, dict[str, object]] = {
         "refresh_noise": 0.01,
         "t_write": PERIOD,
     },
+    "formula": {
+        "site": "error",
+        "becomes": "gain*s + depth*tired",
+        "constants": {"spread": 0.2, "tau": 0.7, "depth": 0.3},
+        "draws": {"g": "normal"},
+        "parameters": {"gain": "exp(spread*g)"},
+        "memory": {
+            "tired": {"start": "0.1*start_xi", "update": "tired + (s - tired)*(1 - exp(-dt/tau))"}
+        },
+    },
     "fast_array": {
         "device": {"kind": "linear_device", "dw_min": 0.01},
         "rate": 0.3,
