@@ -24,6 +24,7 @@ from pcsim.backends.discrete import Discrete
 from pcsim.checkpoint import path_for, snapshot
 from pcsim.config import Config
 from pcsim.convergence_window import ConvergenceWindow
+from pcsim.divergence import lost_energy, lost_weights
 from pcsim.errors import ConfigError
 from pcsim.interruption import Interruption
 from pcsim.results import attributes, final_state
@@ -90,9 +91,15 @@ class Automatic:
         self.window.add(energy)
         self.outcome[running & self.window.converged] = OUTCOMES.index("converged")
         self.outcome[running & self.window.ringing] = OUTCOMES.index("ringing")
-        self.outcome[running & ~np.isfinite(energy)] = OUTCOMES.index("diverged")
+        self.outcome[running & self._lost(energy)] = OUTCOMES.index("diverged")
         if (self.outcome[running] != 0).any() and (self.outcome == 0).any():
             self.rule.stop(torch.as_tensor(self.outcome != 0))
+
+    def _lost(self, energy: np.ndarray) -> np.ndarray:
+        """Return which replicas have left the range in which their numbers mean something."""
+        return np.asarray(
+            lost_energy(energy) | lost_weights(self.training.params.flat.cpu().numpy())
+        )
 
     def save(self) -> bool:
         """Write a checkpoint, if there is a file for it and the run is between two steps."""

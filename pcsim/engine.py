@@ -8,11 +8,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from pcsim.divergence import LIMIT
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
-
-LIMIT = 1e6
-"""A state beyond this is called diverged, long before numbers overflow."""
 
 
 class Observed(Protocol):
@@ -95,7 +93,7 @@ class Engine(Protocol):
 
 def beyond_limit(states: Mapping[str, Tensor], weights: Tensor) -> Tensor:
     """Return which chips (chip,) have left the range in which numbers mean something."""
-    bad = ~torch.isfinite(weights.sum(1))
+    bad = ~((weights.amax(1) < LIMIT) & (weights.amin(1) > -LIMIT))
     for state in states.values():
         bad = bad | ~(state.flatten(1).abs().amax(1) < LIMIT)
     return bad.cpu()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcsim.config import Config
+from pcsim.divergence import lost_energy, lost_weights
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
 
@@ -49,6 +50,11 @@ def training_result(training: Training) -> Result:
         chosen = np.take_along_axis(np.stack(progress.history["test_accuracy"]), best[None], 0)[0]
         about = {"long_name": "test accuracy at the epoch of best validation accuracy (else last)"}
         variables["accuracy"] = Variable(replicas.dims, replicas.unfold(chosen), about)
+    about = {"long_name": "whether numbers have left the range in which they mean something"}
+    diverged = lost_weights(training.params.flat.detach().cpu().numpy())
+    if energies := progress.history.get("train_energy"):
+        diverged |= lost_energy(energies[-1])
+    variables["diverged"] = Variable(replicas.dims, replicas.unfold(diverged), about)
     predictions = partial(training.task.predictions, training.readout, training.params)
     variables |= final_state(training.config, training.params, replicas, predictions)
     coords: dict[str, Any] = replicas.coords | {"epoch": np.arange(1, progress.epoch + 1)}

@@ -6,6 +6,7 @@ import pytest
 from pcsim import config, datasets, run, store
 from pcsim.automatic import Automatic
 from pcsim.config import Config
+from pcsim.divergence import LIMIT
 from pcsim.errors import ConfigError, InterruptedRunError
 from pcsim.status import Status
 from pcsim.store import Result
@@ -118,9 +119,9 @@ def test_replicas_stop_on_their_own(axis, values, optimizer):
 @pytest.mark.parametrize(
     ("axis", "wild"),
     [
-        ("alpha", 1e10),  # overflows within the window
-        ("alpha", 50.0),  # overflows after the window, through an infinite energy
-        ("gamma", 2.1),  # grows slowly: for hundreds of steps the energy is finite and rises
+        ("alpha", 1e10),  # overflows at once
+        ("alpha", 50.0),  # overflows within the window
+        ("gamma", 1.6),  # grows slowly: the energy rises for many steps
     ],
 )
 def test_divergence_is_marked_and_the_others_go_on(plain, axis, wild):
@@ -130,17 +131,16 @@ def test_divergence_is_marked_and_the_others_go_on(plain, axis, wild):
     steps = both["steps"][:, 0]
     assert steps[1] == plain["steps"][0]
     np.testing.assert_allclose(energies(both, 1, 0), energies(plain, 0), rtol=1e-10)
-    # the step is the first at which the energy is no number any more
+    # the step is the first at which a weight or the energy is beyond the limit
     curve = energies(both, 0, 0)
-    assert np.isfinite(curve[:-1]).all()
-    assert not np.isfinite(curve[-1])
-    assert curve[-2] > 1e100
-    if wild != 1e10:
+    assert (curve[:-1] < LIMIT**2 / 2).all()
+    assert curve[-1] > LIMIT**2 / 2 or np.abs(both["parameters"][0, 0]).max() > LIMIT
+    if axis == "gamma":
         assert steps[0] > WINDOW + 1  # so that a one-sided criterion would have called it converged
 
 
 def test_a_rising_energy_is_not_convergence():
-    rising = run(setting(schedule={"gamma": 2.1}, convergence={"max_steps": 200}))
+    rising = run(setting(schedule={"gamma": 1.55}, convergence={"max_steps": 80}))
     assert rising["outcome"].tolist() == ["running"]
     assert energies(rising, 0)[-1] > 1e3 * energies(rising, 0)[0]
 

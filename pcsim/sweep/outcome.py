@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pcsim.divergence import lost_energy, lost_weights
 from pcsim.store import Result
 
 DONE, FAILED, DIVERGED, MISSING = "done", "failed", "diverged", "missing"
@@ -20,10 +21,12 @@ def outcome_of(point: Result) -> tuple[str, str]:
 
 
 def _diverged(point: Result) -> np.ndarray:
-    """Return which replicas have diverged, by name or because their numbers are not finite."""
+    """Return which replicas have diverged, by name or because their numbers are out of range."""
     marks = [point[n] == "diverged" for n in ("verdict.outcome", "outcome") if n in point.variables]
+    if "diverged" in point.variables:
+        marks.append(point["diverged"].astype(bool))
     if "train_energy" in point.variables:
-        marks.append(~np.isfinite(point["train_energy"][..., -1]))
+        marks.append(lost_energy(point["train_energy"][..., -1]))
     if "parameters" in point.variables:
-        marks.append(~np.isfinite(point["parameters"]).all(-1))
+        marks.append(lost_weights(point["parameters"]))
     return np.asarray(np.any(marks, axis=0), dtype=bool) if marks else np.zeros(1, dtype=bool)
