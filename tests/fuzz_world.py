@@ -138,3 +138,39 @@ def damaged(seed: int) -> dict[str, Any]:
         else:
             section[last] = deepcopy(rng.choice(ODD))
     return data
+
+
+EXTREMES = (0.0, 1e-30, 1e-12, 1e-6, 1e-3, 0.5, 1.0, 10.0, 1e3, 1e6, 1e12, 1e30, -1.0, -1e30)
+COUNTS = (0, 1, 2, 3, 5, 40)
+"""Small ones: a run of 2³⁰ epochs is what it says it is."""
+
+
+def extreme(seed: int, examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a valid configuration with one or two numbers at an extreme.
+
+    Every other one is of a chip with one piece of the examples, by kind.
+    """
+    rng = random.Random(seed)
+    data: dict[str, Any] = deepcopy(rng.choice(BASES))
+    if seed % 2:
+        kind = rng.choice(sorted(examples))
+        data = deepcopy(BASES[rng.choice((2, 5))])
+        data["hardware"] = {"pieces": {"piece": {"kind": kind, **deepcopy(examples[kind])}}}
+        data["hardware"]["chips"] = 2
+        data.get("circuit", {}).pop("conductances", None)
+        if data.get("circuit"):
+            data["circuit"] = {"kind": "algebraic", "tau_w": 100.0}
+    section: Any = data["hardware"]["pieces"] if seed % 2 and rng.random() < 0.8 else data
+    for _ in range(rng.choice((1, 1, 2))):
+        *parents, last = rng.choice([at for at in places(section) if _is_number(section, at)])
+        target: Any = section
+        for name in parents:
+            target = target[name]
+        target[last] = rng.choice(COUNTS if isinstance(target[last], int) else EXTREMES)
+    return data
+
+
+def _is_number(data: Any, at: tuple[Any, ...]) -> bool:
+    for name in at:
+        data = data[name]
+    return type(data) in (int, float)
