@@ -94,6 +94,16 @@ def describe(preset: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) ->
 
 def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Piece:
     """Return a piece from its fields, or a given piece with fields changed (tables are merged)."""
+    piece, problems = try_piece(fields, given)
+    if piece is None:
+        raise ConfigError(f"hardware.pieces.{name}: {'; '.join(problems)}")
+    return piece
+
+
+def try_piece(
+    fields: Mapping[str, Any], given: Piece | None = None
+) -> tuple[Piece | None, list[str]]:
+    """Return a piece, or all that is wrong with its fields, one sentence each."""
     values = dict(given.model_dump() if given else {})
     for key, value in fields.items():
         both = isinstance(value, Mapping) and isinstance(values.get(key), Mapping)
@@ -103,9 +113,8 @@ def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Pie
         close = get_close_matches(str(kind), PIECES, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(PIECES)}"
         problem = "kind is missing" if kind is None else f"there is no kind {kind!r}"
-        raise ConfigError(f"hardware.pieces.{name}: {problem}; {hint}")
+        return None, [f"{problem}; {hint}"]
     try:
-        return PIECES[kind].model_validate(values)
+        return PIECES[kind].model_validate(values), []
     except ValidationError as error:
-        problems = explanations(error, PIECES[kind])
-        raise ConfigError(f"hardware.pieces.{name}: {'; '.join(problems)}") from None
+        return None, explanations(error, PIECES[kind])

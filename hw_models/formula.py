@@ -11,14 +11,14 @@ memory = { tired = { update = "tired + (abs(s) - tired)*(1 - exp(-dt/tau))" } }
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import torch
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from hw_models.formula_text import check_names, check_text
 from hw_models.numbers import Finite
-from hw_models.piece import Piece
+from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect, Memory, Site
 from pcsim.substrate.effect import SYMBOLS
 from pcsim.substrate.expression import Expression, Value
@@ -39,6 +39,12 @@ class Formula(Piece):
     """
 
     kind: Literal["formula"] = "formula"
+    EXAMPLE: ClassVar[Fields] = {
+        "site": "rate",
+        "becomes": "s*(1 - depth*tired)",
+        "constants": {"depth": 0.4, "tau": 2.0},
+        "memory": {"tired": {"update": "tired + (abs(s) - tired)*(1 - exp(-dt/tau))"}},
+    }
     site: Site
     """Which signal it changes."""
     becomes: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
 from collections.abc import Iterator, Mapping
 
 from hw_models.clock import clock_of
 from hw_models.description import Hardware
 from hw_models.piece import Piece
+from pcsim.field_pages import meaning
 from pcsim.frozen import Frozen
 from pcsim.substrate import Effect
 from pcsim.substrate.effect import ABOUT
@@ -20,23 +19,6 @@ _DRAWS = {
     "bernoulli": "1 with probability {probability:g}, else 0",
 }
 _PER = {"element": "device or unit"}
-
-
-def field_meanings(kind: type[Frozen]) -> dict[str, str]:
-    """Return the documentation of each field: the text that stands behind it in the source."""
-    found: dict[str, str] = {}
-    for one in reversed(kind.__mro__):
-        if not (isinstance(one, type) and issubclass(one, Frozen) and one is not Frozen):
-            continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(one))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for before, after in zip(body.body, body.body[1:], strict=False):
-            field = isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
-            text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            if field and text and isinstance(after.value.value, str):  # type: ignore[attr-defined]
-                words = after.value.value.split()  # type: ignore[attr-defined]
-                found[before.target.id] = " ".join(words)  # type: ignore[attr-defined]
-    return found
 
 
 def pages(hardware: Hardware) -> Iterator[str]:
@@ -51,7 +33,7 @@ def pages(hardware: Hardware) -> Iterator[str]:
         yield from _fields(piece, "  ")
         yield from (f"  {line}" for line in (clock_of(piece),) if line)
         for effect in piece.effects(name):
-            yield from _equations(effect)
+            yield from equations(effect)
 
 
 def _first_sentence(piece: Piece) -> str:
@@ -59,8 +41,7 @@ def _first_sentence(piece: Piece) -> str:
 
 
 def _fields(piece: Frozen, indent: str) -> Iterator[str]:
-    meanings = field_meanings(type(piece))
-    for field in type(piece).model_fields:
+    for field, info in type(piece).model_fields.items():
         value = getattr(piece, field)
         if field == "kind":
             continue
@@ -72,9 +53,9 @@ def _fields(piece: Frozen, indent: str) -> Iterator[str]:
             continue
         if isinstance(value, Mapping):
             value = ", ".join(f"{name}: {_entry(inner)}" for name, inner in value.items())
-        meaning = f"   # {meanings[field]}" if field in meanings else ""
+        about = f"   # {meaning(info)}" if info.description else ""
         shown = f"{value:g}" if isinstance(value, float) else str(value)
-        yield f"{indent}{field} = {shown}{meaning}"
+        yield f"{indent}{field} = {shown}{about}"
 
 
 def _entry(value: object) -> str:
@@ -84,7 +65,8 @@ def _entry(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _equations(effect: Effect) -> Iterator[str]:
+def equations(effect: Effect) -> Iterator[str]:
+    """Yield what an effect does: its site, its equation, its memory and what is drawn."""
     yield f"  at {effect.site} ({ABOUT[effect.site]}): {effect.about}"
     yield f"    s ← {effect.becomes}"
     for name, memory in effect.memory.items():

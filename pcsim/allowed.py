@@ -84,7 +84,7 @@ def _parts(annotation: Any, metadata: list[Any]) -> tuple[Any, list[Any]]:
 def _units(annotation: Any, metadata: list[Any]) -> Iterator[Unit]:
     annotation, metadata = _parts(annotation, metadata)
     yield from (item for item in metadata if isinstance(item, Unit))
-    if get_origin(annotation) in (Union, types.UnionType, tuple):
+    if get_origin(annotation) in (Union, types.UnionType, tuple, Mapping):
         for inner in get_args(annotation):
             yield from _units(inner, [])
 
@@ -107,6 +107,9 @@ def _words(annotation: Any, metadata: list[Any]) -> str:
         return f"a number{_limits(metadata)}{_unit(metadata)}"
     if annotation is str:
         return "a text"
+    if origin in (Mapping, dict) and not _is_model(_parts(arguments[1], [])[0]):
+        inner = "" if arguments[1] is Any else f", each {_words(arguments[1], [])}"
+        return f"a table of names{inner}"
     return "a table"
 
 

@@ -15,6 +15,8 @@ from pcsim.allowed import allowed
 _WORDS = {
     "model_type": "must be a section",
     "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "mapping_type": "must be a table",
     "too_short": "must be a list of at least {min_length} items",
     "too_long": "must be a list of at most {max_length} items, not {actual_length}",
     "union_tag_invalid": "kind must be one of {expected_tags}, got {tag!r}",

@@ -100,6 +100,8 @@ def test_a_wrong_value_of_any_field_is_named_with_what_is_allowed(kind):
                 continue
             refused += 1
             assert re.search(rf"hardware\.pieces\.mine: (.*; )?{name}\b", sentence), sentence
+            if isinstance(value, str) and field.annotation is str:
+                continue  # a formula: it says which name is not known
             if value == [[]] and get_origin(field.annotation) is tuple:
                 continue  # its item is at fault
             if not isinstance(value, dict):

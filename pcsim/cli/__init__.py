@@ -14,6 +14,7 @@ import typer
 from pcsim.cli import (
     check,
     compare,
+    config,
     data,
     demo,
     equations,
@@ -37,7 +38,7 @@ app = typer.Typer(
     epilog=IN_WORDS,
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
-app.add_typer(hardware.app, name="hardware", help="List, show and fit hardware.")
+app.add_typer(hardware.app, name="hardware", help="Describe, check and fit hardware.")
 
 
 def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
@@ -66,6 +67,7 @@ app.command("report")(_stoppable(report.report))
 app.command("experiment")(_stoppable(experiment.experiment))
 app.command("demo")(_stoppable(demo.demo))
 app.command("equations")(_stoppable(equations.equations))
+app.command("config")(config.config)
 
 
 def _version(show: bool) -> None:

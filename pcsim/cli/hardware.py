@@ -1,17 +1,21 @@
-"""`pcsim hardware`: which presets there are, what one does, and a preset from a measurement."""
+"""`pcsim hardware`: presets, kinds of pieces, chip files made, checked, or fitted to a curve."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from pcsim.cli.run import pairs
+from pcsim.config import value_of
+from pcsim.errors import ConfigError
 from pcsim.store.files import check_suffix, check_target, publish, temporary_for, write_new, writing
 from pcsim.terminal import terminal
 
-app = typer.Typer(help="List, show and fit hardware.", no_args_is_help=True)
+app = typer.Typer(help="Describe, check and fit hardware.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -43,6 +47,174 @@ def show(
 
 
 @app.command()
+def kinds(
+    kind: Annotated[str | None, typer.Argument(help="A kind, for all that is known of it.")] = None,
+) -> None:
+    """List every kind of piece, or print one: fields, units, allowed values, equation, example."""
+    from hw_models.kind_pages import kind_page, kind_rows
+
+    if kind is not None:
+        for line in kind_page(kind):
+            typer.echo(line)
+        return
+    table = Table(title="Kinds of pieces")
+    table.add_column("kind", no_wrap=True)
+    table.add_column("acts at, for example")
+    table.add_column("what", ratio=3)
+    for row in kind_rows():
+        table.add_row(*row)
+    terminal().print(table)
+    typer.echo("'pcsim hardware kinds KIND' prints fields, equation and example of one.")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of a chip file, for editors (taplo, VS Code)."""
+    typer.echo(_schema_text(), nl=False)
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A chip file (.toml), or a preset.")],
+) -> None:
+    """Tell all errors of a chip file at once; else what the chip does, and what was left ideal."""
+    from hw_models import preset_named
+    from hw_models.chip_words import left_ideal, summary
+    from hw_models.preset_file import examine
+
+    if file.endswith(".toml"):
+        chip, problems = examine(Path(file))
+    else:
+        chip, problems = preset_named(file), []
+    if chip is not None:
+        try:
+            chip.substrate()
+        except ConfigError as error:
+            chip, problems = None, [str(error)]
+    if chip is None:
+        for problem in problems:
+            typer.echo(f"error: {problem}", err=True)
+        number = len(problems)
+        raise ConfigError(f"{file}: {number} error{'s'[: number != 1]}, see above")
+    for line in summary(chip):
+        typer.echo(line)
+    typer.echo("Left at a default that may matter:")
+    for line in left_ideal(chip):
+        typer.echo(f"  - {line}")
+
+
+@app.command()
+def new(
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Chip file to write (.toml).")],
+    preset: Annotated[str, typer.Option(help="Begin with this preset or chip file.")] = "ideal",
+    curve: Annotated[
+        Path | None,
+        typer.Option("--fit", metavar="CSV", help="Begin with devices fitted to a pulse curve."),
+    ] = None,
+    bits: Annotated[
+        int | None, typer.Option(help="Weights of so many bits, with their sign.")
+    ] = None,
+    accumulator: Annotated[
+        bool, typer.Option(help="With --bits: updates add up exactly beside the array.")
+    ] = True,
+    read_noise: Annotated[
+        str | None,
+        typer.Option(metavar="PERCENT", help="Noise of each device per read, of its weight: 1%."),
+    ] = None,
+    adc: Annotated[
+        int | None, typer.Option(metavar="BITS", help="Converters of the array's sums, both ways.")
+    ] = None,
+    adc_range: Annotated[float, typer.Option(help="Largest sum before an ADC clips.")] = 4.0,
+    dac: Annotated[
+        int | None, typer.Option(metavar="BITS", help="Converters of rates and errors.")
+    ] = None,
+    mismatch: Annotated[
+        str | None,
+        typer.Option(metavar="PERCENT", help="Spread of time constants, gains and weights: 5%."),
+    ] = None,
+    stuck: Annotated[
+        str | None, typer.Option(metavar="PERCENT", help="Devices that are stuck at zero: 1%.")
+    ] = None,
+    retention: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Lifetime of a stored weight: 1h.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: adc.t_sample=100us (repeatable)."),
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the chip [that of the file].")] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
+) -> None:
+    """Write a chip file from a preset or a measurement and the numbers of a data sheet."""
+    from hw_models import new_chip as parts
+    from hw_models import preset_named
+    from hw_models.preset_file import text
+
+    check_suffix(out, ".toml")
+    check_target(out, overwrite)
+    if curve is not None and preset != "ideal":
+        raise ConfigError("hardware new: begin with --preset or with --fit, not with both")
+    if curve is not None:
+        from hw_models.fit import fit_curve, read_curve
+
+        base = fit_curve(read_curve(curve)).hardware(out.stem, curve.name)
+    else:
+        base = preset_named(preset)
+    pieces: dict[str, dict[str, Any]] = {
+        **(parts.weights(bits, accumulator) if bits is not None else {}),
+        **(parts.stuck(_quantity(stuck)) if stuck is not None else {}),
+        **(parts.mismatch(_quantity(mismatch)) if mismatch is not None else {}),
+        **(parts.read_noise(_quantity(read_noise)) if read_noise is not None else {}),
+        **(parts.dac(dac) if dac is not None else {}),
+        **(parts.adc(adc, adc_range) if adc is not None else {}),
+        **(parts.retention(_quantity(retention)) if retention is not None else {}),
+    }
+    if bits is None and not accumulator:
+        raise ConfigError("hardware new: --no-accumulator goes with --bits")
+    for path, value in pairs(change).items():
+        piece, dot, field = path.partition(".")
+        if not dot:
+            raise ConfigError(f"--set {path}: write it as piece.field=value")
+        pieces.setdefault(piece, {})[field] = value_of(value)
+    chip = parts.new_chip(base, name or out.stem, pieces)
+    if not chip.pieces:
+        raise ConfigError(
+            "hardware new: the chip would be ideal; give a preset or numbers, see --help"
+        )
+    _write_chip(out, text(chip), overwrite)
+    typer.echo(f"chip file: {out}; 'pcsim hardware check {out}' says what it does and leaves out")
+
+
+def _quantity(value: str) -> str | float:
+    """Return an option as a file would have it: a number, or a text with a unit."""
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _schema_text() -> str:
+    from hw_models.schema import hardware_schema
+
+    return json.dumps(hardware_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write_chip(out: Path, content: str, overwrite: bool) -> None:
+    """Write a chip file, and the schema that its first line names, unless there is one."""
+    from hw_models.schema import FILE
+
+    for path, image, replace in (
+        (out, content, overwrite),
+        (out.parent / FILE, _schema_text(), False),
+    ):
+        if path != out and path.exists():
+            continue
+        with writing(path), temporary_for(path.resolve()) as temporary:
+            write_new(temporary, image.encode())
+            publish(temporary, path.resolve(), replace)
+
+
+@app.command()
 def fit(
     curve: Annotated[
         Path,
@@ -68,7 +240,5 @@ def fit(
         numbers = ", ".join(f"{n} {v:.3g} ± {e:.2g}" for n, (v, e) in one.parameters.items())
         table.add_row(one.law, f"{100 * one.residual:.2f}", f"{one.aic:.1f}", numbers)
     terminal().print(table)
-    with writing(out), temporary_for(out.resolve()) as temporary:
-        write_new(temporary, text(fitted.hardware(out.stem, curve.name)).encode())
-        publish(temporary, out.resolve(), overwrite)
+    _write_chip(out, text(fitted.hardware(out.stem, curve.name)), overwrite)
     typer.echo(f"preset file: {out}; use it with hardware.preset = {str(out)!r}")

@@ -101,6 +101,7 @@ class Draw(Frozen):
     """One per chip, per unit or weight, per row (output line), per column (input line), or per
     layer. Rows and columns exist at weight sites only."""
     probability: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Chance of a 1 in a bernoulli draw."""
 
 
 class Memory(Frozen):
@@ -110,7 +111,9 @@ class Memory(Frozen):
     """
 
     start: str = "0"
+    """Value at the start, once per element."""
     update: str
+    """Next value, from the one before."""
 
 
 class Effect(Frozen):

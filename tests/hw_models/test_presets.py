@@ -9,7 +9,7 @@ import torch
 from experiments import devices_measure as bench
 from hw_models import describe, known_presets
 from hw_models.presets import TRAINING
-from hw_models.printed import field_meanings, pages
+from hw_models.printed import pages
 from pcsim.cli import main
 from pcsim.config import Config
 from pcsim.errors import ConfigError
@@ -128,7 +128,7 @@ def test_unknown_presets_are_refused_with_a_hint():
 
 def test_field_meanings_come_from_the_source():
     device = describe("ecram_li", {}).pieces["device"]
-    meanings = field_meanings(type(device))
+    meanings = {name: field.description for name, field in type(device).model_fields.items()}
     assert meanings["gamma_up"].startswith("Relative loss of the up step")
     assert meanings["range"] == "Weight of the network at one device unit."
 
