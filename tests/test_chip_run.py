@@ -333,3 +333,17 @@ def test_automatic_stops_at_the_limit_of_steps():
     full = {"batch": 0, "alpha": 1e-3}
     done = run(setting(learning=full, run={"automatic": True}, convergence={"max_steps": 60}))
     assert done.attrs["simulated_seconds"] == pytest.approx(60 * 0.2)
+
+
+def test_a_smoothed_label_follows_its_target_exponentially():
+    """label ← label + (1 − e^{−dt/τ})(target − label) in every step, from sample to sample."""
+    one = ChipRun(
+        setting(learning={"batch": 1, "epochs": 1}, stream={"tau_label": 0.7}, data={"limit": 3})
+    )
+    one.run()
+    expected = 0.0
+    for clamps in one.task.batches(one.chips, 0, 1):
+        kept = np.exp(-one.timing.present * one.timing.dt / 0.7)
+        expected = kept * expected + (1 - kept) * clamps[0].numpy()
+    np.testing.assert_allclose(one.label.numpy(), expected, rtol=1e-5, atol=1e-7)
+    assert 0.1 < expected.max() < 0.99, "control: on its way"

@@ -9,6 +9,7 @@ from pcsim.automatic import Automatic
 from pcsim.chip_run import ChipRun
 from pcsim.convergence_window import ConvergenceWindow
 from pcsim.errors import InterruptedRunError
+from pcsim.stopped import Stopped
 
 ENDS = (12, 40, 25)
 
@@ -66,6 +67,21 @@ LEAKY = {
 }
 
 
+def everything(engine):
+    """Return all that moves in an engine, read at its parts."""
+    if hasattr(engine, "optimizer"):
+        named = {f"x{i}": engine.field.x[i] for i in engine.field.free}
+        named |= {"flat": engine.params.flat, "first": engine.optimizer.first}
+        named |= {"second": engine.optimizer.second}
+    elif hasattr(engine, "solver"):
+        named = engine.flow.moving() | {f"w{k}": w for k, w in enumerate(engine.flow.weights)}
+    else:
+        return engine._own()  # copies of Brian2's arrays
+    chips = engine.chips if hasattr(engine, "chips") else None
+    named |= {f"chip.{n}": t for n, t in (chips.state() if chips else {}).items()}
+    return {n: t for n, t in named.items() if t.ndim and t.numel()}
+
+
 def watched(monkeypatch, module, owner):
     """Note everything that an engine owns when chips stop."""
     noted = {}
@@ -74,12 +90,26 @@ def watched(monkeypatch, module, owner):
     def stop(self, chips):
         original(self, chips)
         for chip in torch.as_tensor(chips).nonzero().flatten().tolist():
-            own = {n: t[chip].clone() for n, t in self._own().items() if t.ndim}
+            own = {n: t[chip].clone() for n, t in everything(self).items()}
             noted.setdefault(chip, own)
 
     monkeypatch.setattr(owner, "stop", stop)
     monkeypatch.setattr(module, "ConvergenceWindow", Ends)
     return noted
+
+
+def test_rows_are_kept_as_they_were_when_each_chip_stopped():
+    stopped, x = Stopped(4), torch.arange(8.0).view(4, 2)
+    assert not stopped
+    first = torch.tensor([False, True, False, False])
+    assert stopped.add(first, {"x": x, "time": torch.tensor(1.0)}).tolist() == [1]
+    x += 10
+    assert stopped.add(first | torch.tensor([True, False, False, False]), {"x": x}).tolist() == [0]
+    assert stopped.add(first, {"x": x}).tolist() == [], "nobody stops twice"
+    x += 100
+    stopped.hold({"x": x})
+    assert x.tolist() == [[10, 11], [2, 3], [114, 115], [116, 117]]
+    assert stopped.chips.tolist() == [True, True, False, False]
 
 
 CASES = {
@@ -100,7 +130,7 @@ def test_discrete_chips_leave(monkeypatch, case):
     stopping = Automatic(setting(**CASES[case]))
     stopping.run()
     assert stopping.steps.tolist() == list(ENDS)
-    own = stopping.rule._own()
+    own = everything(stopping.rule)
     for chip in (0, 2):
         for name, value in noted[chip].items():
             assert torch.equal(own[name][chip], value), (chip, name)
@@ -114,9 +144,8 @@ def test_discrete_chips_leave(monkeypatch, case):
     assert not torch.equal(stopping.training.params.flat[0], flat[0]), (
         "control: it would have moved"
     )
-    for name, value in going.rule._own().items():
-        if value.ndim and value.shape[0] == 3:
-            assert torch.equal(value[1], own[name][1]), name
+    for name, value in everything(going.rule).items():
+        assert torch.equal(value[1], own[name][1]), name
 
 
 def test_a_stopped_chip_is_the_chip_of_a_run_that_ended_there(monkeypatch):
@@ -159,7 +188,7 @@ def test_continuous_chips_leave(monkeypatch, case):
     stopping = ChipRun(setting("continuous", **FLOWS[case]))
     stopping.run()
     np.testing.assert_allclose(stopping.stopped_at, 0.2 * np.asarray(ENDS))
-    theta, own = stopping.engine.flow.theta().flat.clone(), stopping.engine._own()
+    theta, own = stopping.engine.flow.theta().flat.clone(), everything(stopping.engine)
     for chip in (0, 2):
         for name, value in noted[chip].items():
             assert torch.equal(own[name][chip], value), (chip, name)

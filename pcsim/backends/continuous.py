@@ -119,7 +119,6 @@ class Continuous:
         self._graphs = cuda_graph
         self.steps = 0
         self.stopped = Stopped(params.replicas)
-        self._chips = chips
         self.diverged_at = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
 
     def _refuse_stages(self, single: bool, name: str) -> None:
@@ -233,7 +232,7 @@ class Continuous:
         """Return all that moves: states, weights, what devices remember."""
         named = self.flow.moving() | self.flow.kept_back()
         named |= {f"weights{k}": w for k, w in enumerate(self.flow.weights)}
-        memory = self._chips.state() if self._chips else {}
+        memory = self.chips.state() if self.chips else {}
         return named | {f"chip.{name}": value for name, value in memory.items()}
 
     def mark_diverged(self) -> Tensor:
