@@ -347,3 +347,20 @@ def test_a_smoothed_label_follows_its_target_exponentially():
         expected = kept * expected + (1 - kept) * clamps[0].numpy()
     np.testing.assert_allclose(one.label.numpy(), expected, rtol=1e-5, atol=1e-7)
     assert 0.1 < expected.max() < 0.99, "control: on its way"
+
+
+def test_a_full_batch_with_resets_does_not_ring():
+    """Reset to the feed-forward pass at every presentation, F swings; at one phase it only falls."""
+    full = {"batch": 0, "alpha": 1e-3, "epochs": 120}
+    fields = {"learning": full, "data": {"limit": 30}, "schedule": {"init": "ff"}}
+    one = ChipRun(setting(**fields))
+    one.run()
+    assert one.recorder.every % one.timing.present == 0, "ends of presentations"
+    verdict = one.verdict()
+    assert set(verdict.outcome) <= {"converged", "descending"}
+    assert np.isnan(verdict.rises).all(), "between resets F may grow"
+    swinging = ChipRun(setting(**fields, record={"every": 1}))
+    swinging.run()
+    energy = np.stack(swinging.recorder.rows["energy"], 1).sum(2)
+    assert (np.diff(energy, axis=1) > 0).mean() > 0.1, "control: in between it goes up and down"
+    assert "ringing" not in swinging.verdict().outcome
