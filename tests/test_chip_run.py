@@ -350,7 +350,7 @@ def test_a_smoothed_label_follows_its_target_exponentially():
 
 
 def test_a_full_batch_with_resets_does_not_ring():
-    """Reset to the feed-forward pass at every presentation, F swings; at one phase it only falls."""
+    """Reset to the feed-forward pass at every presentation, F swings; at one phase it falls."""
     full = {"batch": 0, "alpha": 1e-3, "epochs": 120}
     fields = {"learning": full, "data": {"limit": 30}, "schedule": {"init": "ff"}}
     one = ChipRun(setting(**fields))
