@@ -20,6 +20,8 @@ DEEPEST = 30
 """Nested operations and calls of one text."""
 MOST = 64
 """Names that one effect may declare."""
+SHOWN = 200
+"""Characters of a wrong text that a sentence shows."""
 RESERVED = frozenset({"s", "dt", "t", "start_xi", "start_u", *FUNCTIONS})
 _ARGUMENTS = {"clip": 3}
 
@@ -45,6 +47,14 @@ def check_names(names: Iterable[str], taken: Collection[str]) -> None:
 
 def check_text(where: str, text: str, known: Collection[str], context: str) -> None:
     """Refuse a text that is too long, outside of the grammar, or about unknown symbols."""
+    try:
+        _check_text(where, text, known, context)
+    except ValueError as error:
+        shown = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+        raise ValueError(f"{error}, got {shown!r}") from None
+
+
+def _check_text(where: str, text: str, known: Collection[str], context: str) -> None:
     if len(text) > LONGEST:
         raise ValueError(f"{where}: has {len(text)} characters; at most {LONGEST} are allowed")
     if not (text.isascii() and text.isprintable()):
@@ -56,7 +66,9 @@ def check_text(where: str, text: str, known: Collection[str], context: str) -> N
     except (RecursionError, MemoryError):
         raise ValueError(f"{where}: is nested too deeply; at most {DEEPEST} levels") from None
     except SyntaxError as error:
-        raise ValueError(f"{where}: {text!r} is not an expression ({error.msg})") from None
+        raise ValueError(
+            f"{where}: must be a text such as 2*s, this is not an expression ({error.msg})"
+        ) from None
     except ConfigError as error:
         raise ValueError(f"{where}: {error}") from None
     for node in ast.walk(tree):
@@ -64,7 +76,7 @@ def check_text(where: str, text: str, known: Collection[str], context: str) -> N
     _check_comparisons(where, tree)
     if missing := sorted(names - set(known)):
         raise ValueError(
-            f"{where}: {', '.join(missing)} is not known {context}; known are "
+            f"{where}: {', '.join(missing)} is not known {context}; use a text of "
             f"{', '.join(sorted(known))}"
         )
 

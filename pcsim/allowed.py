@@ -99,6 +99,8 @@ def _words(annotation: Any, metadata: list[Any]) -> str:
         return _choice(arguments, metadata)
     if origin is tuple:
         return _list(arguments, metadata)
+    if origin is Mapping and get_origin(arguments[1]) is Literal:
+        return f"a table whose values are {_words(arguments[1], [])}"
     if annotation is bool:
         return "true or false"
     if annotation is int:
