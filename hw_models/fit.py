@@ -10,11 +10,11 @@ is told apart by how it correlates steps (`fit_noise`) and becomes a piece of it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, log
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import brentq, least_squares
 
 from hw_models.description import Hardware
 from hw_models.fit_noise import Noises, told_apart
@@ -30,6 +30,7 @@ from hw_models.plasticity_device import Device
 from hw_models.pulse_curve import Direction, Floats, PulseCurve, read_curve
 
 __all__ = ["Fit", "fit_curve", "read_curve"]
+_SIDES: tuple[Direction, Direction] = ("up", "down")
 Step = Callable[[float, list[float]], float]
 
 
@@ -81,6 +82,21 @@ class Ranked:
     aic: float
     parameters: Mapping[str, tuple[float, float]]
     """Value and standard error by name: dw_up, gamma_up, …"""
+    starts: Mapping[Direction, float] = field(default_factory=dict)
+    """Fitted first conductance of each ramp, as if it went up."""
+
+    def step(self, side: Direction, u: float) -> float:
+        """Return the size of the step of a side at conductance u; a side not measured mirrors."""
+        known = side if f"dw_{side}" in self.parameters else ("down" if side == "up" else "up")
+        shape = SHAPES[self.law]
+        p = [self.parameters[f"{name}_{known}"][0] for name in ("dw", *shape.names)]
+        return shape.step(u if side == "up" else -u, p)
+
+    def curve(self, side: Direction, points: int) -> Floats:
+        """Return the fitted ramp of a side that was measured."""
+        shape = SHAPES[self.law]
+        p = [self.parameters[f"{name}_{side}"][0] for name in ("dw", *shape.names)]
+        return _upwards(ramp(shape, self.starts[side], p, points), side)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +121,30 @@ class Fit:
             f"reading noise {50 * self.read_noise:.3g} % of the range, "
             f"device-to-device spread of the step {self.dw_spread:.3g}"
         )
+
+    @property
+    def states(self) -> tuple[float, float]:
+        """Steps of the size in the middle that the range has room for, up and down."""
+        best = self.ranking[0]
+        return 2 / best.step("up", 0.0), 2 / best.step("down", 0.0)
+
+    @property
+    def asymmetry(self) -> float:
+        """(up − down)/(up + down) of the steps in the middle of the range."""
+        up, down = (self.ranking[0].step(side, 0.0) for side in _SIDES)
+        return (up - down) / (up + down)
+
+    @property
+    def symmetry_point(self) -> float | None:
+        """Conductance at which up and down steps are alike, −1 … 1; None if there is none."""
+        best = self.ranking[0]
+
+        def excess(u: float) -> float:
+            return best.step("up", u) - best.step("down", u)
+
+        low, high = excess(-0.999), excess(0.999)
+        alike = abs(low - high) < 1e-9 * best.step("up", 0.0)
+        return None if alike or low * high > 0 else float(brentq(excess, -0.999, 0.999))
 
     def hardware(self, name: str, source: str) -> Hardware:
         """Return the best law as a preset: a piece `device`, and `reading` if reads are noisy."""
@@ -163,7 +203,7 @@ def fit_curve(curve: PulseCurve) -> Fit:
     ranking = sorted((_fit_law(law, curve) for law in SHAPES), key=lambda one: one.aic)
     best = ranking[0]
     noises, spread = _variation(best, curve)
-    tops = [_upwards(r, side)[:, -1] for side, r in curve.ramps.items()]
+    tops = [curve.per_device(_upwards(r, side)[:, -1]) for side, r in curve.ramps.items()]
     bound = float(np.mean([t.std(ddof=1) for t in tops])) if curve.devices > 1 else 0.0
     return Fit(curve, tuple(ranking), noises.cycle, noises.reading, spread, bound)
 
@@ -176,6 +216,7 @@ def _upwards(values: Floats, side: Direction) -> Floats:
 def _fit_law(law: str, curve: PulseCurve) -> Ranked:
     shape = SHAPES[law]
     total, count, free = 0.0, 0, 0
+    starts: dict[Direction, float] = {}
     parameters: dict[str, tuple[float, float]] = {}
     for side, ramps in curve.ramps.items():
         measured = _upwards(ramps, side).mean(0)
@@ -196,12 +237,13 @@ def _fit_law(law: str, curve: PulseCurve) -> Ranked:
         variance = squares / max(points - len(found.x), 1)
         errors = np.sqrt(np.diag(np.linalg.pinv(found.jac.T @ found.jac)) * variance)
         dw = exp(found.x[1])
+        starts[side] = float(found.x[0])
         parameters[f"dw_{side}"] = (dw, dw * float(errors[1]))
         for k, name in enumerate(shape.names, 2):
             parameters[f"{name}_{side}"] = (float(found.x[k]), float(errors[k]))
         total, count, free = total + squares, count + points, free + len(found.x)
     mean = max(total / count, 1e-20)  # a curve without noise: rounding decides no ranking
-    return Ranked(law, mean**0.5 / 2, count * log(mean) + 2 * free, parameters)
+    return Ranked(law, mean**0.5 / 2, count * log(mean) + 2 * free, parameters, starts)
 
 
 def _variation(best: Ranked, curve: PulseCurve) -> tuple[Noises, float]:
@@ -218,6 +260,6 @@ def _variation(best: Ranked, curve: PulseCurve) -> tuple[Noises, float]:
         gain = (moved * steps).sum(1) / np.maximum((steps**2).sum(1), 1e-30)
         left.append((moved, steps))
         gains.append(gain / gain.mean())
-    per_device = np.mean(gains, axis=0)
+    per_device = curve.per_device(np.mean(gains, axis=0))
     spread = float(per_device.std(ddof=1)) if curve.devices > 1 else 0.0
     return told_apart(left), spread

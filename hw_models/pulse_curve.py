@@ -5,12 +5,15 @@
     1,11.9,up,a
 
 `pulse` counts from the start of a ramp; `direction` is up or down (needed if the file has both);
-`device` tells devices apart (needed if there are several). Conductance has any unit.
+`device` tells devices apart (needed if there are several), `cycle` repeated ramps of one device.
+Conductance has any unit. Columns with other names are mapped: `columns={"pulse": "Pulse #"}`.
 """
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
@@ -28,36 +31,55 @@ FEWEST = 6
 
 @dataclass(frozen=True, eq=False)
 class PulseCurve:
-    """Ramps (device, pulse) in device units: −1 is the mean lowest conductance, 1 the highest."""
+    """Ramps (device and cycle, pulse) in device units: −1 is the mean lowest conductance, 1 the
+    highest."""
 
     ramps: dict[Direction, Floats]
     low: float
     high: float
     """Mean over devices of the lowest and highest conductance, units of the file."""
+    of_device: tuple[str, ...]
+    """The device of each ramp; cycles of one device share its name."""
 
     @property
     def devices(self) -> int:
         """How many devices were measured."""
-        return max(len(ramp) for ramp in self.ramps.values())
+        return len(set(self.of_device))
+
+    @property
+    def cycles(self) -> int:
+        """How many ramps of a direction there are per device, at most."""
+        return max(Counter(self.of_device).values())
+
+    def per_device(self, values: Floats) -> Floats:
+        """Return the mean of values (one per ramp) over the cycles of each device."""
+        names = np.array(self.of_device)
+        return np.array([values[names == name].mean() for name in dict.fromkeys(self.of_device)])
 
 
-def read_curve(path: Path) -> PulseCurve:
-    """Read and check a file; what is not a pulse curve is refused in one sentence."""
-    rows = _rows(path)
-    by_ramp: dict[tuple[str, str], dict[float, float]] = {}
+def read_curve(path: Path, columns: Mapping[str, str] | None = None) -> PulseCurve:
+    """Read and check a file; what is not a pulse curve is refused in one sentence.
+
+    `columns` gives the file's name of pulse, conductance, direction, device or cycle.
+    """
+    rows = _rows(path, columns or {})
+    by_ramp: dict[tuple[str, str, str], dict[float, float]] = {}
     for number, row in rows:
         pulse, value = (_number(path, number, row, name) for name in ("pulse", "conductance"))
         direction = (row.get("direction") or "").strip().lower()
         if direction not in ("up", "down", ""):
             _refuse(path, f"line {number}: direction must be up or down, got {direction!r}")
-        ramp = by_ramp.setdefault((direction, row.get("device") or ""), {})
+        of = (row.get("device") or "").strip(), (row.get("cycle") or "").strip()
+        ramp = by_ramp.setdefault((direction, *of), {})
         if pulse in ramp:
-            _refuse(path, f"line {number}: pulse {pulse:g} occurs twice; add columns for direction"
-                    " and device")  # fmt: skip
+            _refuse(path, f"line {number}: pulse {pulse:g} occurs twice; add columns for direction,"
+                    " device and cycle")  # fmt: skip
         ramp[pulse] = value
     ramps: dict[str, list[Floats]] = {}
-    for (direction, _), values in by_ramp.items():
+    owners: dict[str, list[tuple[str, str]]] = {}
+    for (direction, *owner), values in sorted(by_ramp.items()):
         ramps.setdefault(direction, []).append(np.array([values[p] for p in sorted(values)]))
+        owners.setdefault(direction, []).append((owner[0], owner[1]))
     if not ramps:
         _refuse(path, "it has no rows")
     if "" in ramps and len(ramps) > 1:
@@ -65,8 +87,8 @@ def read_curve(path: Path) -> PulseCurve:
     if "" in ramps:
         mean = _stacked(path, ramps[""]).mean(0)
         ramps = {"up" if mean[-1] > mean[0] else "down": ramps[""]}
-    if len({len(devices) for devices in ramps.values()}) > 1:
-        _refuse(path, "up and down ramps are of different numbers of devices")
+    if len({tuple(one) for one in owners.values()}) > 1:
+        _refuse(path, "up and down ramps are of different devices or cycles")
     stacked: dict[Direction, Floats] = {}
     directions: tuple[Direction, ...] = ("up", "down")
     for side in directions:
@@ -77,14 +99,15 @@ def read_curve(path: Path) -> PulseCurve:
     highest = np.max([ramp.max(1) for ramp in stacked.values()], axis=0)
     low, high = float(lowest.mean()), float(highest.mean())
     scaled = {side: 2 * (one - low) / (high - low) - 1 for side, one in stacked.items()}
-    return PulseCurve(scaled, low, high)
+    of_device = tuple(device for device, _ in next(iter(owners.values())))
+    return PulseCurve(scaled, low, high, of_device)
 
 
 def _refuse(path: Path, why: str) -> NoReturn:
     raise ConfigError(f"{path}: is not a pulse curve: {why}")
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+def _rows(path: Path, names: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
@@ -92,10 +115,16 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not a pulse curve: it is not text") from None
     reader = csv.DictReader(lines, skipinitialspace=True)
-    columns = [name.strip().lower() for name in reader.fieldnames or ()]
+    given = [name.strip() for name in reader.fieldnames or ()]
+    for name in names.values():
+        if name not in given:
+            _refuse(path, f"it has no column {name!r}, found {', '.join(given)[:200] or 'none'}")
+    meant = {name: key for key, name in names.items()}
+    columns = [meant.get(name, name.lower() if name.lower() not in names else "") for name in given]
     if not {"pulse", "conductance"} <= set(columns):
-        found = ", ".join(columns)[:60] or "none"
-        _refuse(path, f"it needs the columns pulse and conductance, found {found}")
+        found = ", ".join(given)[:60] or "none"
+        _refuse(path, f"it needs the columns pulse and conductance, found {found}; name them by "
+                "--pulse and --conductance")  # fmt: skip
     reader.fieldnames = columns
     return [(reader.line_num, row) for row in reader]
 

@@ -12,7 +12,15 @@ from rich.table import Table
 from pcsim.cli.run import pairs
 from pcsim.config import value_of
 from pcsim.errors import ConfigError
-from pcsim.store.files import check_suffix, check_target, publish, temporary_for, write_new, writing
+from pcsim.store.files import (
+    check_own,
+    check_suffix,
+    check_target,
+    publish,
+    temporary_for,
+    write_new,
+    writing,
+)
 from pcsim.terminal import terminal
 
 app = typer.Typer(help="Describe, check and fit hardware.", no_args_is_help=True)
@@ -224,15 +232,32 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Preset file to write.")],
+    pulse: Annotated[str | None, typer.Option(help="The file's column of pulses.")] = None,
+    conductance: Annotated[str | None, typer.Option(help="Its column of conductances.")] = None,
+    direction: Annotated[str | None, typer.Option(help="Its column of up or down.")] = None,
+    device: Annotated[str | None, typer.Option(help="Its column of devices.")] = None,
+    cycle: Annotated[str | None, typer.Option(help="Its column of repeated ramps.")] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
-    """Fit a measured pulse curve to the device laws and write the best one as a preset."""
+    """Fit a measured pulse curve to the device laws; write the best as a preset, with a figure."""
     from hw_models.fit import fit_curve, read_curve
+    from hw_models.fit_plot import fit_figure
     from hw_models.preset_file import text
+    from pcsim.plots import plain, save
 
     check_suffix(out, ".toml")
     check_target(out, overwrite)
-    fitted = fit_curve(read_curve(curve))
+    picture = out.with_suffix(".png")
+    check_own(picture)
+    given = {
+        "pulse": pulse,
+        "conductance": conductance,
+        "direction": direction,
+        "device": device,
+        "cycle": cycle,
+    }
+    columns = {key: name for key, name in given.items() if name is not None}
+    fitted = fit_curve(read_curve(curve, columns))
     table = Table(title=f"fit of {curve.name}: {fitted.about}")
     for column in ("law", "residual, % of range", "AIC", "parameters ± standard error"):
         table.add_column(column, justify="right" if column[0] in "rA" else "left")
@@ -240,5 +265,15 @@ def fit(
         numbers = ", ".join(f"{n} {v:.3g} ± {e:.2g}" for n, (v, e) in one.parameters.items())
         table.add_row(one.law, f"{100 * one.residual:.2f}", f"{one.aic:.1f}", numbers)
     terminal().print(table)
+    up, down = fitted.states
+    point = fitted.symmetry_point
+    where = "none" if point is None else f"{point:.3g} of −1 … 1"
+    typer.echo(
+        f"{fitted.curve.devices} device(s), {fitted.curve.cycles} cycle(s); states: {up:.4g} up, "
+        f"{down:.4g} down (range over the step in its middle); asymmetry {fitted.asymmetry:.3g}; "
+        f"symmetry point: {where}; spread of the step {fitted.dw_spread:.3g}, of the bounds "
+        f"{fitted.bound_spread:.3g}"
+    )
+    typer.echo(f"figure in {save(fit_figure(fitted, plain(curve.name)), picture)}")
     _write_chip(out, text(fitted.hardware(out.stem, curve.name)), overwrite)
     typer.echo(f"preset file: {out}; use it with hardware.preset = {str(out)!r}")
