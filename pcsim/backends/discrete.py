@@ -102,7 +102,7 @@ class Discrete:
         self.stopped = Stopped(params.replicas)
         fast = schedule.fast and optimizer.plain and schedule.rule == "ipc" and followable(chips)
         self.inputs = FollowedInputs(self.field, enabled=fast)
-        self.steps = tuple(self._plan(t) for t in range(self.T))
+        self._planned: dict[int, Step] = {}
         everything = self.field.predicted
         self._full = Step(everything, everything, self.field.free, everything)
         # A move that the next batch's initialisation throws away need not be computed.
@@ -117,6 +117,18 @@ class Discrete:
         if rule == "zil":
             return tuple(i for i in self.field.predicted if self.network.levels[i] == t)
         return ()
+
+    def _planned_step(self, t: int) -> Step:
+        """Return the plan of step t; once errors are everywhere, all steps but the last are alike.
+
+        A presentation of 2³⁰ steps needs no list of them.
+        """
+        alike = max(*self.network.reach, *self.network.stirred, 0) + 1
+        if self.schedule.rule != "zil" and t != self.T - 1:
+            t = min(t, alike)
+        if t not in self._planned:
+            self._planned[t] = self._plan(t)
+        return self._planned[t]
 
     def _plan(self, t: int) -> Step:
         """Leave out what is known to be zero or unchanged after a feed-forward start.
@@ -340,9 +352,9 @@ class Discrete:
         With `fast`, a last state move that no weight would see is left out.
         """
         self.start(clamps, mask)
-        for t, step in enumerate(self.steps):
+        for t in range(self.T):
             last = t == self.T - 1
-            self.step(step, move=not (last and self._skips_last_move))
+            self.step(self._planned_step(t), move=not (last and self._skips_last_move))
         if self.schedule.rule == "pc" and self.schedule.pc_update_at == "after":
             self.evaluate(self._full)
             self._learn(self.field.predicted)
