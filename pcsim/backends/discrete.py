@@ -12,7 +12,7 @@ levelled (see `Network.levelled`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -117,6 +117,11 @@ class Discrete:
         if rule == "zil":
             return tuple(i for i in self.field.predicted if self.network.levels[i] == t)
         return ()
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """The plans of all steps of a batch, one after the other."""
+        return (self._planned_step(t) for t in range(self.T))
 
     def _planned_step(self, t: int) -> Step:
         """Return the plan of step t; once errors are everywhere, all steps but the last are alike.
@@ -352,9 +357,9 @@ class Discrete:
         With `fast`, a last state move that no weight would see is left out.
         """
         self.start(clamps, mask)
-        for t in range(self.T):
+        for t, step in enumerate(self.steps):
             last = t == self.T - 1
-            self.step(self._planned_step(t), move=not (last and self._skips_last_move))
+            self.step(step, move=not (last and self._skips_last_move))
         if self.schedule.rule == "pc" and self.schedule.pc_update_at == "after":
             self.evaluate(self._full)
             self._learn(self.field.predicted)
