@@ -95,6 +95,15 @@ def test_cycles_of_one_device_are_no_devices(tmp_path):
     assert fitted.dw_spread == pytest.approx(0.2, rel=0.35)
 
 
+@pytest.mark.parametrize("noise", [0.15, 0.3])
+def test_pulses_at_the_bound_are_no_noise(noise, tmp_path):
+    """A ramp that rests at its bound: steps that are cut off there say nothing of noise."""
+    rows = linear_table(devices=4, cycles=3, noise=noise)
+    fitted = fit_curve(read_curve(write(tmp_path / "a.csv", PLAIN, rows)))
+    assert fitted.cycle_noise == pytest.approx(noise, rel=0.1)
+    assert fitted.read_noise < 1e-3
+
+
 def test_the_command_draws_maps_and_tells(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
