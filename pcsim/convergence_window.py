@@ -21,7 +21,7 @@ Each chip is judged from its own energies alone. Measured with `window` = 40 and
     what moves, converged     decays by 2 % per window, without noise or with white noise of 5 and
                               30 %, ramps up and down: 0 %; this decay with AR(0.98) of 2 %: 2 %;
                               random walks of six times the tolerance per window: 4 %
-    limit cycles, converged   0 % for periods from 3 steps to 10 windows, also with white noise of a
+    limit cycles, converged   0 % for periods of 7 and 33 steps, also with white noise of a
                               third of the amplitude
     all the rest, ringing     0 %
 """

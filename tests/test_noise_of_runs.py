@@ -15,9 +15,9 @@ SMALL = {
     "run": {"backend": "continuous", "dtype": "float64"},
 }
 NOISY = {
+    "device": {"kind": "linear_device", "dw_min": 0.01, "cycle_noise": 0.3, "write_noise": 3.0},
     "read": {"kind": "read_noise", "sigma": 0.2, "where": "weight"},
     "slow": {"kind": "coloured_noise", "sigma": 0.2, "tau_c": 1.0, "where": "rate"},
-    "device": {"kind": "linear_device", "dw_min": 0.01, "cycle_noise": 0.3, "write_noise": 3.0},
 }
 
 

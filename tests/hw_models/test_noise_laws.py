@@ -176,14 +176,15 @@ def test_telegraph_noise_keeps_its_dwell_times(dt):
         ("range", lambda w, v: (4.0 * np.ones_like(w) * v**2).sum(-1)),
     ],
 )
-def test_noise_of_all_devices_adds_up_on_the_line(reference, variance):
-    """Against devices drawn one by one: variance Σ_j σ_ij² v_j²."""
+@pytest.mark.parametrize("site", ["product", "feedback"])
+def test_noise_of_all_devices_adds_up_on_the_line(site, reference, variance):
+    """Against devices drawn one by one: variance Σ_j σ_ij² v_j², forwards and backwards alike."""
     from pcsim.kernels.hooks import row_sums
 
     rng = np.random.default_rng(0)
     w, v = rng.normal(size=(3, 5)), rng.normal(size=5)
     piece = ArrayReadNoise(sigma=0.1, reference=reference, range=2.0)
-    _, hook = transform(piece, (3,))
+    _, hook = transform(piece, (3,), site=site)
     signal = torch.tensor(np.tile(v, (1, 60_000, 1)))
     sums = row_sums(hook.aggregates, signal, torch.tensor(w)[None])
     noisy = hook(torch.zeros(1, 60_000, 3, dtype=torch.float64), **sums)
