@@ -11,10 +11,17 @@ memory = { tired = { update = "tired + (abs(s) - tired)*(1 - exp(-dt/tau))" } }
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import torch
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from hw_models.formula_text import check_names, check_text
 from hw_models.numbers import Finite
@@ -27,6 +34,16 @@ from pcsim.substrate.expression import Expression, Value
 def _draw(given: object) -> object:
     """Return the table that a law alone stands for: `g = "normal"` is one draw per element."""
     return {"law": given} if isinstance(given, str) else given
+
+
+class _LawAlone:
+    """In the JSON schema: a law in place of a table of a draw."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        laws = list(get_args(Draw.model_fields["law"].annotation))
+        return {"anyOf": [handler(schema), {"type": "string", "enum": laws}]}
 
 
 class Formula(Piece):
@@ -52,7 +69,7 @@ class Formula(Piece):
     tau_w at `write`; sums over a line at `product` and `feedback`), dt, t, and all names below."""
     constants: Mapping[str, Finite] = {}
     """Numbers by name."""
-    draws: Mapping[str, Annotated[Draw, BeforeValidator(_draw)]] = {}
+    draws: Mapping[str, Annotated[Draw, BeforeValidator(_draw), _LawAlone()]] = {}
     """Fixed patterns, drawn once per chip: a law (normal, uniform, bernoulli), or a table with
     `law`, `per` (element, row, column, layer, chip) and `probability` (of a bernoulli draw)."""
     parameters: Mapping[str, str] = {}

@@ -175,6 +175,13 @@ def test_an_example_follows_the_schema_and_a_wrong_one_does_not(kind):
             assert breaches({"pieces": {"x": {**fields, name: "5 mmHg"}}}, SCHEMA), name
 
 
+def test_a_law_alone_stands_for_a_draw_in_the_schema():
+    formula = {"kind": "formula", "site": "rate", "becomes": "s*(1 + 0.1*g)"}
+    for draw, good in (("normal", True), ({"law": "normal"}, True), ("gaussian", False)):
+        broken = breaches({"pieces": {"x": {**formula, "draws": {"g": draw}}}}, SCHEMA)
+        assert (broken == []) is good
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments" / "configs").glob("*.toml")), ids=str)
 def test_configurations_follow_their_schema(path):
     data = tomllib.loads(path.read_text(encoding="utf-8"))
