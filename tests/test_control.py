@@ -59,7 +59,7 @@ def start_of(setting: config.Config) -> np.ndarray:
 @pytest.mark.parametrize("name", CASES)
 def test_weights_stay_where_they_are(name):
     changes = CASES[name]
-    setting = config.parse(merged(TINY, changes))
+    setting, _ = config.pruned(merged(TINY, changes), "control")
     result = run(setting)
     assert np.array_equal(result["parameters"].reshape(1, -1), start_of(setting))
     assert np.isfinite(result["accuracy"]).all()
@@ -69,9 +69,8 @@ def test_weights_stay_where_they_are(name):
 
 @pytest.mark.parametrize("backend", ["discrete", "continuous"])
 def test_the_control_beside_others(backend):
-    setting = config.parse(
-        merged(TINY, {"run": {"backend": backend}, "grid": {"alpha": [0.0, 0.01]}})
-    )
+    beside = {"run": {"backend": backend}, "grid": {"alpha": [0.0, 0.01]}}
+    setting, _ = config.pruned(merged(TINY, beside), "control")
     weights = run(setting)["parameters"].reshape(2, -1)
     assert np.array_equal(weights[:1], start_of(setting))
     assert not np.array_equal(weights[1:], start_of(setting))

@@ -64,7 +64,7 @@ def small(**sections):
     base = configuration.read(Path("a.toml"))
     for name, fields in sections.items():
         base[name] = {**base.get(name, {}), **fields}
-    return configuration.parse(base)
+    return configuration.pruned(base, "small")[0]
 
 
 def one(value=1.0, **attrs):
