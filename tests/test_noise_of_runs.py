@@ -95,3 +95,25 @@ def test_the_readout_sees_the_devices_as_they_are():
     assert not still.all(), "the last write touched some devices: their error is drawn at a read"
     for name, value in chip.hardware.state().items():
         assert name == "step" or np.array_equal(value, held[name]), "a look changes nothing"
+
+
+def test_the_readout_of_noisy_somas_is_drawn_step_by_step():
+    """Noise of the somas during a read-out: the same for one time, another at every step of it."""
+    from pcsim.chip_run import ChipRun
+
+    noisy = {"circuit": {"sigma_x": 0.3}, "solver": {"name": "maruyama"}}
+    chip = ChipRun(settings(**noisy))
+    chip.run()
+    first = chip.readout.scores(chip.engine.flow, chip.task.test.x)
+    again = chip.readout.scores(chip.engine.flow, chip.task.test.x)
+    assert np.array_equal(first, again)
+    seen, draw = [], chip.readout._noise.draw
+
+    def recorded(source, law, like, step, before=0):
+        seen.append((source, step))
+        return draw(source, law, like, step, before)
+
+    chip.readout._noise.draw = recorded
+    chip.readout.scores(chip.engine.flow, chip.task.test.x)
+    assert len(seen) > 20
+    assert len(set(seen)) == len(seen)
