@@ -58,11 +58,18 @@ def test_twins_see_the_same_noise():
     np.testing.assert_allclose(parameters(chip), parameters(twin), rtol=1e-9, atol=1e-12)
 
 
-def test_the_seed_of_the_noise_reaches_the_readout():
+@pytest.mark.parametrize("backend", ["continuous", "discrete"])
+def test_the_seed_of_the_noise_reaches_the_readout(backend):
     """Ideal writes, noisy reads of the answer: another noise seed gives other answers."""
     pieces = {"out": {"kind": "read_noise", "sigma": 2.0, "where": "output"}}
     seen = [
-        run(settings(hardware={"pieces": pieces}, solver={"noise_seed": seed}))
+        run(
+            settings(
+                hardware={"pieces": pieces},
+                solver={"noise_seed": seed},
+                run={"backend": backend},
+            )
+        )
         for seed in (0, 0, 1)
     ]
     assert np.array_equal(parameters(seen[0]), parameters(seen[2]))
