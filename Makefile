@@ -1,10 +1,15 @@
-# Two commands do everything: `make demo` and `make test`. Each creates its own environment.
+# `make demo` shows it, `make test` tests everything, `make quick` what fits in a minute. Each creates
+# its own environment.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test lint format clean
+.PHONY: demo test quick sanitize quick-list lint style format clean
+# What `make quick` tests: laws, descriptions and contracts, without what is marked slow.
+QUICK := tests/laws tests/substrate tests/hw_models/test_quantize_laws.py \
+	tests/test_config.py tests/test_imports.py tests/test_light_import.py \
+	tests/test_metrics.py tests/test_replicas.py tests/test_solvers.py tests/test_verdict.py
 
 demo: $(STAMP)
 	$(BIN)/pcsim demo
@@ -12,10 +17,27 @@ demo: $(STAMP)
 test: $(STAMP) lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-lint: $(STAMP)
+quick: $(STAMP) style
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m 'not slow and not brian and not spice' $(QUICK)
+
+# Compiled steps under the address and undefined-behaviour sanitizers: wrong sizes stop the run.
+sanitize: $(STAMP)
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 OMP_NUM_THREADS=1 \
+	PCSIM_CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	$(BIN)/pytest -q -p no:cacheprovider tests/conformance tests/substrate/test_counter.py \
+	-k "native or quiet or compiled or counter"
+
+quick-list:
+	@echo $(QUICK)
+
+lint: $(STAMP) style
+	$(BIN)/mypy
+
+style: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

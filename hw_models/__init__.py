@@ -10,7 +10,7 @@ from hw_models.description import (
     fields_of,
     known_presets,
     made_of,
-    preset_named,
+    preset,
 )
 from hw_models.pieces import PIECES, Piece
 
@@ -22,5 +22,5 @@ __all__ = [
     "fields_of",
     "known_presets",
     "made_of",
-    "preset_named",
+    "preset",
 ]

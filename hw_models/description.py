@@ -58,18 +58,18 @@ def known_presets() -> dict[str, Hardware]:
     return {one.name: one for one in (ideal, *TRAINING, *PROGRAMMED, *SUBSTRATES)}
 
 
-def preset_named(preset: str) -> Hardware:
+def preset(name: str) -> Hardware:
     """Return a preset by name, or from a TOML file."""
-    if preset.endswith(".toml"):
+    if name.endswith(".toml"):
         from hw_models.preset_file import load  # a file is made of `Hardware`
 
-        return load(Path(preset))
+        return load(Path(name))
     known = known_presets()
-    if preset not in known:
-        close = get_close_matches(preset, known, 1)
+    if name not in known:
+        close = get_close_matches(name, known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
-        raise ConfigError(f"hardware.preset: there is no preset {preset!r}; {hint}")
-    return known[preset]
+        raise ConfigError(f"hardware.preset: there is no preset {name!r}; {hint}")
+    return known[name]
 
 
 def fields_of(hardware: Hardware) -> dict[str, dict[str, Any]]:
@@ -83,9 +83,9 @@ def made_of(name: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
     return Hardware(name=name, pieces=made)
 
 
-def describe(preset: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+def describe(given: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
     """Return a preset with pieces changed (by field) or added (with their kind)."""
-    base = preset_named(preset) if isinstance(preset, str) else preset
+    base = preset(given) if isinstance(given, str) else given
     combined = dict(base.pieces)
     for name, fields in pieces.items():
         combined[name] = make_piece(name, fields, combined.get(name))

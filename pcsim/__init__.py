@@ -1,24 +1,105 @@
-"""pcsim: does always-on predictive coding learn on your chip?"""
+"""pcsim: does always-on predictive coding learn on your chip?
 
-from pcsim.check import check
-from pcsim.compare import compare
-from pcsim.config import Config, Schedule
-from pcsim.energies import Categorical, Gaussian
-from pcsim.network import Network
-from pcsim.report import report
-from pcsim.run import run
-from pcsim.sweep import sweep
+`import pcsim` is quick: torch, matplotlib and the rest are loaded with the first name that needs
+them.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pcsim.check import check
+    from pcsim.circuit import Algebraic, Dendritic, ErrorUnits, Sacramento, Spiking
+    from pcsim.compare import compare
+    from pcsim.config import Config, Schedule
+    from pcsim.energies import Categorical, Gaussian
+    from pcsim.network import Network
+    from pcsim.recording import Recording
+    from pcsim.report import report
+    from pcsim.run import run
+    from pcsim.simulate import Learner, Stream, config_of, read, simulate
+    from pcsim.stream import Record, Solver
+    from pcsim.sweep import sweep
 
 __all__ = [
+    "Algebraic",
     "Categorical",
     "Config",
+    "Dendritic",
+    "ErrorUnits",
     "Gaussian",
+    "Learner",
     "Network",
+    "Record",
+    "Recording",
+    "Sacramento",
     "Schedule",
+    "Solver",
+    "Spiking",
+    "Stream",
     "check",
     "compare",
+    "config_of",
+    "read",
     "report",
     "run",
+    "simulate",
     "sweep",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
+_MODULES = {
+    "Algebraic": "pcsim.circuit",
+    "Categorical": "pcsim.energies",
+    "Config": "pcsim.config",
+    "Dendritic": "pcsim.circuit",
+    "ErrorUnits": "pcsim.circuit",
+    "Gaussian": "pcsim.energies",
+    "Learner": "pcsim.simulate",
+    "Network": "pcsim.network",
+    "Record": "pcsim.stream",
+    "Recording": "pcsim.recording",
+    "Sacramento": "pcsim.circuit",
+    "Schedule": "pcsim.config",
+    "Solver": "pcsim.stream",
+    "Spiking": "pcsim.circuit",
+    "Stream": "pcsim.simulate",
+    "check": "pcsim.check",
+    "compare": "pcsim.compare",
+    "config_of": "pcsim.simulate",
+    "read": "pcsim.simulate",
+    "report": "pcsim.report",
+    "run": "pcsim.run",
+    "simulate": "pcsim.simulate",
+    "sweep": "pcsim.sweep",
+}
+"""The module of each public name, imported when the name is first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'pcsim' has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Keeps a public function when its module of the same name is imported.
+
+    `pcsim.check` is a function, and `import pcsim.check` would put the module in its place.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _MODULES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

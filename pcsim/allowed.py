@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -18,6 +19,13 @@ from pcsim.quantity import Unit
 LARGEST = 1e18
 LARGEST_WHOLE = 2**31
 """Limits of this size are those of the arithmetic, not of a field, and are not told."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """An annotation: what a field takes, where its type does not say it."""
+
+    text: str
 
 
 def allowed(field: FieldInfo, item: bool = False) -> str:
@@ -92,6 +100,8 @@ def _units(annotation: Any, metadata: list[Any]) -> Iterator[Unit]:
 def _words(annotation: Any, metadata: list[Any]) -> str:
     annotation, metadata = _parts(annotation, metadata)
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if told := [item.text for item in metadata if isinstance(item, Words)]:
+        return told[0]
     if origin is Literal:
         names = [repr(name) for name in arguments]
         return names[0] if len(names) == 1 else f"one of {', '.join(names)}"

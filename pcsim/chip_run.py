@@ -70,10 +70,12 @@ class ChipRun:
             self.timing,
             seeds=self.chips.each_seed,
             samples=self.samples,
+            steps=self.total_steps,
             scale=self.scale,
             tau_x=tau_x,
             tau_w=tau_w,
             draw=self._normal,
+            noise=self.noise,
             chips=self.hardware,
         )
         self.readout = CircuitReadout(

@@ -13,14 +13,15 @@ from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from pcsim.architectures.choice import NetworkConfig
 from pcsim.brian_settings import BrianSettings
-from pcsim.circuit import Circuit
-from pcsim.errors import ConfigError
+from pcsim.circuit import Algebraic, CircuitConfig
+from pcsim.datasets import own
+from pcsim.errors import ConfigError, DataError
 from pcsim.explain import explanations
 from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole
 from pcsim.hardware import HardwareConfig
-from pcsim.meaning import LeftOutWarning, meaningless, sentence, without
+from pcsim.meaning import LeftOutWarning, meaningless, of_other_circuits, sentence, without
 from pcsim.network import Mode
-from pcsim.stream import Record, SolverConfig, Stream
+from pcsim.stream import Record, Solver, StreamConfig
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
@@ -30,8 +31,8 @@ Rule = Literal["bp", "pc", "zil", "ipc"]
 Reduction = Literal["sum", "mean"]
 
 
-class Schedule(Frozen):
-    """When states move, when they are reset, and when weights are written."""
+class Steps(Frozen):
+    """When states move, and when weights are written."""
 
     rule: Rule = "ipc"
     """Learning rule: backpropagation, predictive coding, zero-divergence inference learning, or
@@ -40,16 +41,25 @@ class Schedule(Frozen):
     """Inference steps per batch (Z-IL always uses the depth of the network)."""
     gamma: Positive = 0.5
     """Step size of the states (Z-IL: 1 unless given, which makes it equal to BP)."""
-    init: Literal["ff", "carry", "zero", "normal"] = "ff"
-    """States at the start of a batch: feed-forward pass, kept, zero, or normal(init_sd)."""
-    init_sd: NotNegative = 0.1
-    """Standard deviation of states that are drawn at the start of a batch."""
     pc_update_at: Literal["last", "after"] = "last"
     """PC's weight gradient: at the state of the last inference step, or one step later."""
     discount: Annotated[float, Field(gt=0, le=1)] = 1.0
     """gamma is multiplied by this whenever the energy did not fall; reset at each batch."""
     fast: bool = True
     """Skip products whose result is known (exact to round-off); off: every product of the text."""
+
+
+class Start(Frozen):
+    """What states are at the start of a batch."""
+
+    init: Literal["ff", "carry", "zero", "normal"] = "ff"
+    """States at the start of a batch: feed-forward pass, kept, zero, or normal(init_sd)."""
+    init_sd: NotNegative = 0.1
+    """Standard deviation of states that are drawn at the start of a batch."""
+
+
+class Schedule(Start, Steps):
+    """When states move, when they are reset, and when weights are written."""
 
     @model_validator(mode="after")
     def _zil_defaults_to_bp(self) -> Self:
@@ -64,7 +74,7 @@ class Schedule(Frozen):
         return self
 
 
-class Learning(Frozen):
+class Updates(Frozen):
     """How weights move."""
 
     optimizer: Literal["sgd", "momentum", "adam", "adamw"] = "sgd"
@@ -83,21 +93,31 @@ class Learning(Frozen):
     """Added to the root of the second moment (optimizers adam and adamw)."""
     decay_bias: bool = False
     """Whether biases decay, too."""
-    batch: Whole = 128
-    """Samples per batch; 0 is the full training set. An incomplete last batch is left out."""
-    epochs: Count = 10
-    """Passes through the training set."""
     patience: Whole = 0
     """Stop when no replica's validation accuracy improved for this many epochs; 0: never."""
     anneal: Literal["none", "cosine"] = "none"
     """Learning rate over the epochs: constant, or half a cosine down to zero."""
 
 
+class Passes(Frozen):
+    """How many samples are shown at once, and how often."""
+
+    batch: Whole = 128
+    """Samples per batch; 0 is the full training set. An incomplete last batch is left out."""
+    epochs: Count = 10
+    """Passes through the training set."""
+
+
+class Learning(Passes, Updates):
+    """How weights move, by how many samples at once."""
+
+
 class DataConfig(Frozen):
     """What to train on."""
 
     name: str = "digits"
-    """Data set; `pcsim data list` shows them."""
+    """Data set (`pcsim data list` shows them), or a file of your own, "my.npz" or "my.csv", beside
+    the configuration: see docs/own_data.md."""
     mode: Mode = "supervised"
     """What is clamped in training: input and label (supervised), or the datum alone
     (generative)."""
@@ -111,15 +131,42 @@ class DataConfig(Frozen):
     """Shift and scale inputs by the training set's overall mean and standard deviation."""
     augment: bool = False
     """Mirror and shift training pictures at random, anew in each epoch (needs kornia)."""
+    shuffled: bool = False
+    """A control: training labels are dealt out anew among the samples, so that nothing can be
+    learnt but how common each class is."""
     unverified: bool = False
     """Accept local files whose checksum is not the published one; the result says so."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Filled in by itself: the checksum of the values of own data, so that a result says what made
+    it. Given, data with other values are refused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_own(cls, data: Any) -> Any:
+        """Look at own data once: what is in a file later is another matter."""
+        name = data.get("name") if isinstance(data, Mapping) else None
+        if not isinstance(name, str) or not name.endswith(own.SUFFIXES) or data.get("sha256"):
+            return data
+        try:
+            return {**data, "sha256": own.checksum_of_file(name)}
+        except DataError as error:
+            raise ValueError(str(error).removeprefix("data.name: ")) from None
+
+    @model_validator(mode="after")
+    def _of_own_data(self) -> Self:
+        if self.sha256 and not own.is_own(self.name):
+            raise ValueError(f"sha256: belongs to a file of your own, not to {self.name!r}")
+        return self
 
 
 class RunConfig(Frozen):
     """Where and how often."""
 
     backend: Literal["discrete", "continuous", "brian"] = "discrete"
-    """Discrete steps, continuous time on torch, or continuous time on Brian2."""
+    """Discrete steps, continuous time, or continuous time on Brian2."""
+    engine: Literal["auto", "torch", "native"] = "auto"
+    """Who takes the steps of continuous time: torch, or C code that is compiled from the circuit's
+    equations (see docs/native.md); auto takes the faster one, and the result says which and why."""
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
@@ -181,11 +228,11 @@ class Config(Frozen):
     """When an automatic run stops."""
     grid: Grid = Grid()
     """Values that become replicas of one run."""
-    circuit: Circuit = Circuit()
+    circuit: CircuitConfig = Algebraic()
     """How errors travel, with which time constants (continuous time)."""
-    solver: SolverConfig = SolverConfig()
+    solver: Solver = Solver()
     """How the flow is integrated (continuous time)."""
-    stream: Stream = Stream()
+    stream: StreamConfig = StreamConfig()
     """How long samples are shown, and what happens at a switch (continuous time)."""
     record: Record = Record()
     """What is kept while a chip runs."""
@@ -254,9 +301,20 @@ def _validated(data: Mapping[str, Any], source: str, context: Any) -> Config:
 
 def pruned(data: Mapping[str, Any], source: str) -> tuple[Config, dict[str, str]]:
     """Validate without the fields that have no meaning there; return these with what they need."""
-    config = _validated(data, source, AS_STORED)
-    fields = meaningless(config)
+    config, fields = _examined(data, source)
     return (parse(without(data, fields), source) if fields else config), fields
+
+
+def unused(data: Mapping[str, Any], source: str) -> dict[str, str]:
+    """Return the fields that have no meaning in a description, each with what it needs."""
+    return _examined(data, source)[1]
+
+
+def _examined(data: Mapping[str, Any], source: str) -> tuple[Config, dict[str, str]]:
+    """Validate once, as stored; return the configuration and its fields without a meaning."""
+    foreign = of_other_circuits(data)
+    config = _validated(without(data, foreign) if foreign else data, source, AS_STORED)
+    return config, foreign | meaningless(config)
 
 
 def load(
@@ -275,15 +333,24 @@ def load(
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file, not validated yet."""
+    """Return the tables of a TOML file, not validated yet; own data lie beside it."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}") from None
+    if isinstance(section := data.get("data"), dict) and "name" in section:
+        section["name"] = beside(path, section["name"])
+    return data
+
+
+def beside(path: Path, name: Any) -> Any:
+    """Return the name of a data set; that of own data starts at the folder of the configuration."""
+    own_data = isinstance(name, str) and name.endswith(own.SUFFIXES)
+    return str(path.parent / name) if own_data else name
 
 
 def change(data: dict[str, Any], name: str, text: str) -> None:
@@ -313,21 +380,20 @@ def with_changes(data: Mapping[str, Any], changes: Mapping[str, str], source: st
     copied = without(data, {})
     for name, text in changes.items():
         change(copied, name, text)
-    config = _validated(copied, source, AS_STORED)
-    unused = {name: needs for name, needs in meaningless(config).items() if name not in changes}
-    if changes and unused:
-        unused = {n: needs for n, needs in unused.items() if n not in _unused_before(data)}
-        for name, needs in unused.items():
+    lost = {n: needs for n, needs in unused(copied, source).items() if n not in changes}
+    if changes and lost:
+        lost = {n: needs for n, needs in lost.items() if n not in _unused_before(data)}
+        for name, needs in lost.items():
             words = f"{name} of {source} is left out: with --set, it has no meaning (needs {needs})"
             warnings.warn(words, LeftOutWarning, stacklevel=2)
-        copied = without(copied, unused)
+        copied = without(copied, lost)
     return parse(copied, source)
 
 
 def _unused_before(data: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the fields without meaning in data that stands alone, as far as it does."""
     try:
-        return meaningless(_validated(data, "", AS_STORED))
+        return unused(data, "")
     except ConfigError:
         return {}
 
@@ -340,8 +406,8 @@ def changed(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> Config:
     """
     data = with_fields(config, changes)
     asked = {f"{section}.{name}" for section, fields in changes.items() for name in fields}
-    unused = meaningless(_validated(data, "configuration", AS_STORED))
-    return parse(without(data, {name: why for name, why in unused.items() if name not in asked}))
+    lost = unused(data, "configuration")
+    return parse(without(data, {name: why for name, why in lost.items() if name not in asked}))
 
 
 def with_fields(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -349,8 +415,10 @@ def with_fields(config: Config, changes: Mapping[str, Mapping[str, Any]]) -> dic
     data = config.model_dump(exclude_unset=True)
     for section, fields in changes.items():
         data[section] = {**data.get(section, {}), **fields}
-        if section == "hardware" and "preset" in fields:
+        if section == "hardware" and "preset" in fields and "device" not in fields:
             data[section].pop("device", None)  # another preset is read anew
+        if section == "data" and "name" in fields:
+            data[section].pop("sha256", None)  # and so are other data
     return data
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.field_pages import field_lines, first_sentence, meaning, models_of, wrapped
-from pcsim.meaning import NEEDS
+from pcsim.meaning import needs_of
 from pcsim.sweep.axes import SweepTable
 
 
@@ -62,7 +62,7 @@ def _only(lines: list[str], field: str) -> Iterator[str]:
 
 
 def _needs(path: str) -> tuple[str, ...]:
-    return tuple(need.words for need in NEEDS.get(path, ()))
+    return tuple(need.words for need in needs_of(path))
 
 
 def _refuse(what: str, name: str, known: list[str]) -> None:

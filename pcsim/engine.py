@@ -29,6 +29,9 @@ class Observed(Protocol):
     def energy_by_node(self) -> Tensor:
         """Return E_l (chip, predicted node), summed over samples, of the last step."""
 
+    def events(self) -> dict[str, Tensor]:
+        """Return the events so far (chip, unit), by sender, over all samples."""
+
     def moving(self) -> dict[str, Tensor]:
         """Return the states that move, by name."""
 
@@ -89,6 +92,9 @@ class Engine(Protocol):
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint; the tensors of clamped data are used as they are."""
+
+    def about(self) -> dict[str, str | int]:
+        """Return who took the steps, and by how many threads: a result says so."""
 
 
 def beyond_limit(states: Mapping[str, Tensor], weights: Tensor) -> Tensor:

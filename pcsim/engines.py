@@ -15,8 +15,10 @@ from pcsim.continuous.solvers import SINGLE_STAGE, Draw
 from pcsim.engine import Engine
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
+from pcsim.native.choice import why_torch
+from pcsim.native.engine import Native
 from pcsim.network import Network
-from pcsim.substrate import Chips
+from pcsim.substrate import Chips, Seeded
 from pcsim.timing import Timing
 
 
@@ -28,16 +30,50 @@ def engine_for(
     *,
     seeds: Sequence[int],
     samples: int,
+    steps: int,
     scale: float,
     tau_x: Sequence[Tau] | None,
     tau_w: Tensor | None,
     draw: Draw,
+    noise: Seeded,
     chips: Chips | None = None,
 ) -> Engine:
-    """Return the engine of `run.backend`, with these initial weights and time constants."""
+    """Return the engine of `run.backend`, with these initial weights and time constants.
+
+    `steps` are those of the whole run; `draw` gives the circuit's own noise to torch, `noise` is
+    where it comes from.
+    """
     if config.run.backend == "brian":
         return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w, chips)
-    return Continuous(
+    reason = "run.engine asks for it"
+    if config.run.engine == "auto":
+        reason = why_torch(
+            network,
+            timing.circuit,
+            solver=config.solver.name,
+            mode=config.data.mode,
+            device=config.run.device,
+            chips=chips,
+            steps=steps,
+            samples=samples,
+            fast=config.schedule.fast if "fast" in config.schedule.model_fields_set else None,
+        )
+    if config.run.engine == "native" or not reason:
+        return Native(
+            network,
+            params,
+            timing.circuit,
+            dt=timing.dt,
+            solver_name=config.solver.name,
+            mode=config.data.mode,
+            seeds=seeds,
+            scale=scale,
+            tau_x=tau_x,
+            tau_w=tau_w,
+            noise=noise,
+            chips=chips,
+        )
+    engine = Continuous(
         network,
         params,
         timing.circuit,
@@ -52,6 +88,8 @@ def engine_for(
         fast=config.schedule.fast,
         chips=chips,
     )
+    engine.reason = reason
+    return engine
 
 
 def twin_for(

@@ -39,6 +39,8 @@ def explain(error: Any, root: type[BaseModel]) -> str:
     path = ".".join(names)
     value = error.get("input")
     if error["type"] == "extra_forbidden":
+        if others := _kinds_with(error["loc"], root, names[-1]):
+            return f"{path}: unknown name here; it belongs to {'.'.join(names[:-1])}.kind {others}"
         known = list(model.model_fields)
         close = get_close_matches(names[-1], known, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"known here: {', '.join(known)}"
@@ -59,6 +61,18 @@ def explain(error: Any, root: type[BaseModel]) -> str:
         message = f"must be {message.removeprefix('Input should be ')}"
     sentence = f"{path}: {message}{shown}"
     return f"{sentence} (allowed: {more})" if (more := _more(error, field)) else sentence
+
+
+def _kinds_with(location: tuple[Any, ...], root: type[BaseModel], name: str) -> str:
+    """Return the kinds of a section that have a field, where others have it than the chosen one."""
+    if len(location) < 3:
+        return ""
+    _, _, field = _walk(location[:-2], root)
+    models = list(_models(field.annotation)) if field else []
+    kinds = [
+        m.model_fields["kind"].default for m in models[1:] and models if name in m.model_fields
+    ]
+    return " or ".join(repr(kind) for kind in kinds)
 
 
 def _short(value: Any) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -19,6 +19,18 @@ from pcsim.substrate.effect import COMMON_SITES, stacked
 if TYPE_CHECKING:
     from pcsim.config import Config
     from pcsim.replicas import Replicas
+
+
+class Described(Protocol):
+    """A chip as an object: `hw_models.Hardware`, which this package does not import."""
+
+    @property
+    def name(self) -> str:
+        """Name of the preset or of the device."""
+
+    @property
+    def pieces(self) -> Mapping[str, Any]:
+        """Non-idealities by name, in the order in which they act."""
 
 
 class Device(Frozen):
@@ -34,11 +46,18 @@ class Device(Frozen):
     @classmethod
     def of(cls, preset: str) -> Device:
         """Read a preset by name, or from a TOML file."""
-        from hw_models import fields_of, preset_named
+        import hw_models
 
-        hardware = preset_named(preset)
-        pieces = fields_of(hardware)
-        return cls(name=hardware.name, pieces=pieces, sha256=_digest(pieces))
+        return cls.holding(hw_models.preset(preset))
+
+    @classmethod
+    def holding(cls, hardware: Described) -> Device:
+        """Return what a `hw_models.Hardware` holds; one without a name is called "own"."""
+        from hw_models import fields_of
+
+        pieces = fields_of(cast(Any, hardware))
+        name = "own" if hardware.name == "ideal" and pieces else hardware.name
+        return cls(name=name, pieces=pieces, sha256=_digest(pieces))
 
     @model_validator(mode="after")
     def _unchanged(self) -> Self:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from pcsim.circuit import BELONGS
+from pcsim.circuit import BELONGS, foreign
 
 if TYPE_CHECKING:
     from pcsim.config import Config
@@ -69,8 +69,10 @@ def _nonlinear(config: Config) -> bool:
     return _hidden(config) or getattr(network, "f_input", False) or getattr(network, "f_output", 0)
 
 
+OWN_DATA = (".npz", ".csv", "arrays")
 IN_TIME = Need("run.backend 'continuous' or 'brian'", _in_time)
 DISCRETE = Need("run.backend 'discrete'", lambda c: not _in_time(c))
+CONTINUOUS = Need("run.backend 'continuous'", lambda c: c.run.backend == "continuous")
 BRIAN = Need("run.backend 'brian'", lambda c: c.run.backend == "brian")
 STANDALONE = Need("brian.target 'standalone'", lambda c: c.brian.target == "standalone")
 HARDWARE = Need("hardware that is not ideal", _on_hardware)
@@ -144,11 +146,6 @@ def _energy(part: str, *more: Need) -> dict[str, tuple[Need, ...]]:
     }
 
 
-def _kind(kinds: tuple[str, ...]) -> Need:
-    names = " or ".join(repr(kind) for kind in kinds)
-    return Need(f"circuit.kind {names}", lambda c: c.circuit.kind in kinds)
-
-
 NEEDS: dict[str, tuple[Need, ...]] = {
     **{f"network.{name}": needs for name, needs in NETWORKS.items()},
     **_energy("output"),
@@ -182,6 +179,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "schedule.discount": (STATES,),
     "schedule.fast": (
         STATES,
+        Need("run.engine 'torch' or 'auto'", lambda c: c.run.engine != "native"),
         Need(
             "a backend and circuit with products to skip (discrete, or continuous with "
             "circuit.kind 'algebraic' or 'error_units' and a solver of one stage)",
@@ -214,13 +212,13 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "learning.epochs": (SWITCHED,),
     "learning.patience": (DISCRETE, SWITCHED),
     "data.limit_test": (SUPERVISED,),
+    "data.unverified": (
+        Need("a published data set", lambda c: not c.data.name.endswith(OWN_DATA)),
+    ),
+    "data.shuffled": (SUPERVISED,),
     "convergence": (AUTOMATIC,),
     "grid.gamma": (STATES,),
-    **{f"circuit.{name}": (IN_TIME, _kind(kinds)) for name, kinds in BELONGS.items()},
-    **{
-        f"circuit.{name}": (IN_TIME,)
-        for name in ("kind", "tau_w", "weight_decay", "transport", "sigma_x")
-    },
+    "circuit": (IN_TIME,),
     "circuit.tau_x": (SHARED_TIME,),
     "circuit.feedback_gain": (
         IN_TIME,
@@ -232,7 +230,6 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     ),
     "circuit.inter_rate": (
         IN_TIME,
-        _kind(BELONGS["inter_rate"]),
         Need("circuit.inter_learned = true", lambda c: c.circuit.inter_learned),
     ),
     "solver.name": (IN_TIME,),
@@ -248,6 +245,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "record.predictions": (SUPERVISED,),
     "hardware.seed": (HARDWARE,),
     "hardware.lenient": (HARDWARE, DISCRETE),
+    "run.engine": (CONTINUOUS,),
     "brian.target": (BRIAN,),
     "brian.folder": (BRIAN, STANDALONE),
     "brian.fused": (BRIAN, STANDALONE),
@@ -264,6 +262,8 @@ OFF = frozenset(
         "learning.decay_bias",
         "learning.patience",
         "data.limit_test",
+        "data.unverified",
+        "data.shuffled",
         "grid.gamma",
         "network.prior",
         "network.hidden.learned",
@@ -275,7 +275,6 @@ OFF = frozenset(
         "circuit.sigma_x",
         "circuit.delay_err",
         "circuit.delay_fb",
-        "circuit.tau_err",
         "circuit.tau_apical",
         "circuit.tau_inter",
         "circuit.look_err",
@@ -290,6 +289,7 @@ OFF = frozenset(
         "stream.tau_label",
         "record.trajectories",
         "hardware.lenient",
+        "run.engine",
         "brian.folder",
         "brian.fused",
         "brian.products",
@@ -298,35 +298,48 @@ OFF = frozenset(
 """Fields whose default is true of every run in which they have no other meaning."""
 
 
-def set_fields(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Go through the fields that were set: dotted name, value, default."""
-    for name in type(model).model_fields:
+def set_fields(
+    model: BaseModel, prefix: str = "", standard: Any = None
+) -> Iterator[tuple[str, Any, Any]]:
+    """Go through the fields that were set: dotted name, value, default.
+
+    `standard` is the section that stands where nothing is set; it may be of another kind.
+    """
+    for name, field in type(model).model_fields.items():
         if name not in model.model_fields_set:
             continue
-        value, field = getattr(model, name), type(model).model_fields[name]
+        value, default = getattr(model, name), getattr(standard, name, field.default)
         if isinstance(value, BaseModel):
-            yield from set_fields(value, f"{prefix}{name}.")
+            yield from set_fields(value, f"{prefix}{name}.", default)
         else:
-            yield f"{prefix}{name}", value, field.default
+            yield f"{prefix}{name}", value, default
 
 
-def _needs_of(field: str) -> tuple[Need, ...]:
-    """Return the needs of a field: its own, and those of the section that it stands in."""
-    if field in NEEDS:
-        return NEEDS[field]
-    return NEEDS.get(field.rpartition(".")[0], ())
+def needs_of(field: str) -> tuple[Need, ...]:
+    """Return the needs of a field: its own, or those of the section that it stands in."""
+    while field and field not in NEEDS:
+        field = field.rpartition(".")[0]
+    return NEEDS.get(field, ())
 
 
 def meaningless(config: Config) -> dict[str, str]:
     """Return the fields that were set and have no meaning here, each with what it needs."""
-    problems = {}
+    problems: dict[str, str] = {}
     for field, value, default in set_fields(config):
         if field in OFF and value == default:
             continue
-        missing = next((need for need in _needs_of(field) if not need.holds(config)), None)
+        missing = next((need for need in needs_of(field) if not need.holds(config)), None)
         if missing:
             problems[field] = missing.words
     return problems
+
+
+def of_other_circuits(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a description that its circuit does not have, with what they need."""
+    return {
+        f"circuit.{name}": f"circuit.kind {' or '.join(map(repr, BELONGS[name]))}"
+        for name in foreign(data.get("circuit", {}))
+    }
 
 
 def sentence(field: str, needs: str) -> str:

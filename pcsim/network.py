@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
-from pcsim.maps import NONLINEARITIES, Dense, Embedding, Map, Prior
+from pcsim.maps import Dense, Embedding, Map, Prior
+from pcsim.maps.nonlinearities import check_nonlinearities
 from pcsim.spreading import first_steps
 
 Mode = Literal["supervised", "generative", "associative", "free"]
@@ -123,7 +124,7 @@ class Network:
 
         Main arguments:
             sizes: e.g. [784, 64, 64, 10].
-            f: nonlinearity by name.
+            f: nonlinearity by name, or as an expression in x: "x/(1 + abs(x))".
             output, hidden: energy of node 0 and of the nodes between; unit Gaussian by default.
 
         Rarely used:
@@ -140,10 +141,7 @@ class Network:
                 f"network.sizes: give at least two positive whole numbers from input to output, "
                 f"e.g. [784, 64, 64, 10]; got {list(sizes)}"
             )
-        if f not in NONLINEARITIES:
-            raise ConfigError(
-                f"network.f: unknown nonlinearity {f!r}; choose one of {', '.join(NONLINEARITIES)}"
-            )
+        check_nonlinearities("network", f)
         if f_input and convention == "post":
             raise ConfigError("network.f_input: belongs to convention 'pre'")
         if f_output and convention == "pre":

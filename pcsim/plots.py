@@ -88,6 +88,8 @@ def chip_run(result: Result, path: Path, title: str) -> Path:
 
 def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     """Draw the energy of the chips beside the ideal one, and the accuracies of all rows."""
+    from pcsim.check.physical import chip_name, stream  # a figure of another kind needs no check
+
     figure = Figure(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
     chips, ideal = list(check.runs.items())[:2]
@@ -100,18 +102,21 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
     left.set_yscale("log")
     left.legend(frameon=False)
     rows = list(check.runs.items())[::-1]
-    values = [100 * np.asarray(result["accuracy"], float).reshape(-1) for _, result in rows]
+    values = [100 * np.nan_to_num(check.accuracy(label)).reshape(-1) for label, _ in rows]
     right.boxplot(values, orientation="horizontal", widths=0.6, medianprops={"color": COLOURS[1]})
     for k, points in enumerate(values):
         spread = np.linspace(-0.2, 0.2, len(points)) if len(points) > 1 else np.zeros(1)
         right.plot(points, k + 1 + spread, "o", color=COLOURS[0], markersize=2.5, alpha=0.6)
     right.set_yticks(range(1, len(rows) + 1), [label for label, _ in rows])
+    limit = 100 * (np.mean(check.answer.reference) - check.criterion.tolerance)
+    right.axvline(limit, color=COLOURS[2], linestyle="--", label=f"limit {limit:.1f} %")
+    right.axvline(100 * check.answer.floor, color=COLOURS[6], linestyle=":", label="floor")
+    right.legend(frameon=False, fontsize="small")
     right.set(xlabel="test accuracy, %")
     for axes in (left, right):
         axes.grid(alpha=0.25)
-    words = f"iPC {check.outcome} on it" if check.outcome != "no verdict" else check.outcome
-    shown = plain(name or check.config.hardware.preset)
-    figure.suptitle(f"{shown}: {words}")
+    shown = plain(name or chip_name(check.config))
+    figure.suptitle(f"{shown}: {check.outcome}\n{stream(check.config)}", fontsize="medium")
     return save(figure, path)
 
 

@@ -10,8 +10,10 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from pcsim import __version__
+
 UNKNOWN = "unknown"
-_REQUIRED = ("pcsim", "numpy", "torch", "scipy", "h5py")
+_REQUIRED = ("numpy", "torch", "scipy", "h5py")
 _OPTIONAL = ("brian2", "distributed")
 _GIT_SECONDS = 10.0
 # Inside a git hook these variables point at the hook's repository instead of ours.
@@ -25,7 +27,7 @@ def provenance() -> dict[str, str]:
     (ending in "+changes" if the source differs from it), `command_line`, `time_utc` (ISO 8601),
     `platform`, `cpu_count`. What cannot be found out is "unknown".
     """
-    versions = {name: _version(name) for name in _REQUIRED}
+    versions = {"pcsim": __version__} | {name: _version(name) for name in _REQUIRED}
     versions |= {name: found for name in _OPTIONAL if (found := _version(name)) != UNKNOWN}
     versions["python"] = platform.python_version()
     return {

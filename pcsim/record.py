@@ -27,7 +27,7 @@ def trajectories_of(result: Path) -> Path:
 
 
 class Recorder:
-    """Keeps energy, error size, weight change and alignment of a population every few steps."""
+    """Keeps energy, errors, events, weight change and alignment of a population every few steps."""
 
     def __init__(self, engine: Engine, spec: Record, every: int) -> None:
         self.engine, self.spec, self.every = engine, spec, max(1, every)
@@ -96,10 +96,13 @@ class Recorder:
         energy, states = flow.energy_by_node(), flow.states()
         samples = next(iter(states.values())).shape[1]
         found = {"energy": energy / samples}
-        errors = [v for n, v in states.items() if n.startswith("err")]
+        errors = [v for n, v in states.items() if n.rstrip("0123456789") == "err"]
         if errors:
             rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)
             found["error_rms"] = rms
+        if events := flow.events():
+            each = [count.double().mean(1) / samples for count in events.values()]
+            found["events"] = torch.stack(each, 1)
         return {name: value.double().cpu().numpy().copy() for name, value in found.items()}
 
     def _weight_change(self) -> Tensor:
@@ -166,11 +169,12 @@ class Recorder:
 
     def variables(self, dims: tuple[str, ...], unfold: Any) -> dict[str, Variable]:
         """Return the statistics with the chip axis unfolded into `dims`."""
-        layers = {"energy": "node", "error_rms": "node", "alignment": "map"}
+        layers = {"energy": "node", "error_rms": "node", "alignment": "map", "events": "sender"}
         about = {
             "energy": "energy E_l per sample of each node",
             "error_rms": "root mean square of the error of each node",
             "weight_change": "|θ − θ(0)| / |θ(0)|",
+            "events": "events per unit and sample since the start, of each sender",
             "alignment": "cosine between forward and feedback weights of each map",
         }
         found = {}

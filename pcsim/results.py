@@ -105,12 +105,22 @@ def chip_result(run: ChipRun) -> Result:
         variables["test_accuracy"] = Variable((*dims, "accuracy_time"), values, about)
         variables["accuracy"] = Variable(dims, unfold(run.accuracy_rows[-1][1]), about)
         coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
+    if run.accuracy_rows and run.task.validation:
+        values = unfold(run.accuracy(run.task.validation))
+        about = {"long_name": "fraction of held-out training samples right at the end"}
+        variables["validation_accuracy"] = Variable(dims, values, about | {"units": "1"})
     if run.config.run.automatic:
         about = {"long_name": "when the chip stopped by itself, nan: not", "units": "s"}
         variables["stopped_at"] = Variable(dims, unfold(run.stopped_at), about)
     for name, value in run.verdict().columns().items():
         variables[f"verdict.{name}"] = Variable(dims, unfold(value))
     flow = run.engine.flow
+    if events := flow.events():
+        coords["sender"] = np.asarray(list(events))
+        for sender, counts in events.items():
+            about = {"long_name": "events of each unit in the whole run, over all samples"}
+            axes = (*dims, f"unit_{sender}")
+            variables[f"events.{sender}"] = Variable(axes, unfold(counts.cpu().numpy()), about)
     predictions = partial(run.task.predictions, run.readout, flow)
     variables |= final_state(run.config, flow.theta(), run.chips, predictions)
     attrs = attributes(
@@ -122,6 +132,7 @@ def chip_result(run: ChipRun) -> Result:
         train_samples=len(run.task.train.x),
         data_origin=json.dumps(dict(run.task.origin)),
     )
+    attrs |= run.engine.about()
     units: dict[str, dict[str, Attr]] = {
         name: {"units": "s"} for name in ("time", "accuracy_time") if name in coords
     }

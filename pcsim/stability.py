@@ -229,7 +229,7 @@ def advise(
         gamma = 1.0  # latent equilibrium: rates take a whole step, whatever the time step
     joint = float(linear.largest(gamma, alpha).max())
     h_max = float(linear.largest(1.0, 0.0).max())
-    direct = circuit.kind != "error_units" and circuit.look_soma in (0.0, circuit.tau_x)
+    direct = not circuit.tau_err and circuit.look_soma in (0.0, circuit.tau_x)
     if joint >= 2 and direct:
         found.append(
             Advice(
@@ -245,7 +245,7 @@ def advise(
 def _lag_advice(circuit: Circuit, dt: float, h_max: float, joint: float) -> list[Advice]:
     found = []
     tau_x = circuit.tau_x
-    if circuit.kind == "error_units":
+    if circuit.tau_err:  # events of small steps follow the same equations
         # States and weights see the same lagged error: learning acts like more curvature.
         h = joint * tau_x / dt
         a, b = tau_x * circuit.tau_err, tau_x + h * circuit.look_err

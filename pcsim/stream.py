@@ -10,7 +10,7 @@ from pcsim.continuous.solvers import Name
 from pcsim.frozen import Count, Duration, Frozen, Seconds, Whole
 
 
-class Stream(Frozen):
+class StreamConfig(Frozen):
     """One presentation after the other; `learning.batch` samples share the weights (1: a chip).
 
     What happens to the states at a switch is `schedule.init`: "carry" (they flow on), "ff" (they
@@ -27,7 +27,7 @@ class Stream(Frozen):
     output the label p of the moment sends p − (Σp) softmax(μ), also where Σp ≠ 1 on its way."""
 
 
-class SolverConfig(Frozen):
+class Solver(Frozen):
     """How the flow is integrated."""
 
     name: Name = "euler"

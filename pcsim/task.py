@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pcsim import datasets, metrics
 from pcsim.config import Config
+from pcsim.datasets import own
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import ORDER_KEY, generator
 from pcsim.maps import Embedding
@@ -21,6 +22,8 @@ from pcsim.replicas import Replicas
 from pcsim.vision import augmentation
 
 Clamps = list[Tensor | None]
+LABEL_KEY = 6
+"""First element of the spawn key: shuffled labels."""
 W = TypeVar("W", contravariant=True)
 
 
@@ -67,7 +70,9 @@ class Task:
                 f"{config.data.name!r} is a set of images; clamp tokens from Python (Discrete, "
                 f"Backprop or Continuous)"
             )
-        data = datasets.load(config.data.name, unverified=config.data.unverified)
+        data = datasets.load(
+            config.data.name, unverified=config.data.unverified, sha256=config.data.sha256
+        )
         dtype, device = getattr(torch, config.run.dtype), config.run.device
 
         def split(x: np.ndarray, y: np.ndarray) -> Split:
@@ -75,6 +80,9 @@ class Task:
             return Split(flat, torch.as_tensor(y, device=device))
 
         train, test = split(data.x_train, data.y_train), split(data.x_test, data.y_test)
+        if config.data.shuffled:
+            dealt = generator(0, LABEL_KEY).permutation(len(train.y))
+            train = Split(train.x, train.y[torch.as_tensor(dealt, device=device)])
         mean, sd = 0.0, 1.0
         if config.data.centre:
             centre, spread = train.x.mean(), train.x.std()
@@ -106,7 +114,7 @@ class Task:
             train,
             validation if held else None,
             Split(test.x[:measured], test.y[:measured]),
-            data.classes,
+            _classes(config, data, network),
             data.origin,
             data.shape,
             mean,
@@ -194,3 +202,21 @@ class Task:
             return torch.stack(rows)
 
         return part_of_epoch
+
+
+def _classes(config: Config, data: datasets.Dataset, network: Network) -> int:
+    """Return the number of classes; own data may have fewer than the network tells apart."""
+    if not own.is_own(data.name) or config.data.mode != "supervised":
+        return data.classes
+    outputs = network.nodes[0].units
+    if not data.classes:
+        raise ConfigError(
+            f"data.name: {data.name} has no labels (y), which data.mode 'supervised' needs; "
+            f"'generative' does not"
+        )
+    if data.classes > outputs:
+        raise ConfigError(
+            f"data.name: {data.name} has labels up to {data.classes - 1}, but the network has "
+            f"{outputs} outputs, for labels 0 to {outputs - 1}"
+        )
+    return outputs

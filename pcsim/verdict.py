@@ -93,10 +93,21 @@ class Verdict:
             if np.isfinite(values).any():
                 quantiles = np.nanquantile(values.astype(float), (0.05, 0.5, 0.95))
                 table.add_row(label, *(f"{q:.4g}" for q in quantiles))
+        table.caption = self._outcomes
+        return table
+
+    @property
+    def _outcomes(self) -> str:
         counts = [f"{np.sum(self.outcome == name)} {name}" for name in OUTCOMES]
         shown = ", ".join(text for text in counts if not text.startswith("0 "))
-        table.caption = f"{len(self.outcome)} chips: {shown}"
-        return table
+        return f"{len(self.outcome)} chips: {shown}"
+
+    def __str__(self) -> str:
+        """Return outcomes, and the median energy and accuracy of the population."""
+        energy = f"energy {np.nanmedian(self.start):.4g} → {np.nanmedian(self.floor):.4g}"
+        known = np.isfinite(self.accuracy).any()
+        accuracy = f", test accuracy {100 * np.nanmedian(self.accuracy):.1f} %" if known else ""
+        return f"{self._outcomes} ({energy}{accuracy}; medians)"
 
 
 def verdict_from(result: Result) -> Verdict:

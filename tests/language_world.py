@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
-from experiments.language_setting import Method, Setting
-from experiments.language_text import Sentences, Text
+from pcsim.experiments.common.language.setting import Method, Setting
+from pcsim.experiments.common.language.text import Sentences, Text
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
 

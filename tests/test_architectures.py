@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from pcsim import checkpoint, config, store
-from pcsim.backends.brian.support import refuse
 from pcsim.circuit import Circuit
+from pcsim.circuits.support import refuse
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, DataError, UnsupportedError
 from pcsim.kernels.field import Field

@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcsim import check_rows, store
 from pcsim import config as configuration
-from pcsim.check import ROWS, check
-from pcsim.check_rows import KeptRows, rows_folder
+from pcsim import store
+from pcsim.check import CHIP, IDEAL, SHUFFLED, check, rows_of
+from pcsim.check import rows as check_rows
 from pcsim.cli import main
 from pcsim.errors import ConfigError, InterruptedRunError, UnsupportedError
+from pcsim.store.parts import Parts
 
 CONFIG = """
 [network]
@@ -21,9 +22,10 @@ sizes = [64, 4, 10]
 T = 2
 [learning]
 batch = 10
+alpha = 0.01
 epochs = 2
 [data]
-limit = 20
+limit = 24
 limit_test = 20
 [run]
 backend = "continuous"
@@ -45,19 +47,19 @@ def settings(tmp_path, monkeypatch):
 
 @pytest.fixture
 def runs(monkeypatch):
-    """Count the rows that are run; `stop` is the number at which one is interrupted."""
+    """Count the rows that are run and kept; at the number `stop` one is interrupted."""
     original = check_rows.run
 
     class Runs:
         done = 0
         stop = -1
 
-        def __call__(self, setting, path):
+        def __call__(self, setting, path, report=None):
             if self.done == self.stop:
                 self.stop = -1
                 raise KeyboardInterrupt
             self.done += 1
-            return original(setting, path)
+            return original(setting, path, report=report)
 
     counted = Runs()
     monkeypatch.setattr(check_rows, "run", counted)
@@ -72,14 +74,15 @@ def same(one, other):
 
 @pytest.mark.parametrize("stop", [0, 1, 3, 5])
 def test_an_interrupted_check_goes_on_with_its_rows(settings, runs, stop):
-    whole = check(settings)
+    whole = check(settings, search=False)
     folder = Path("a.h5.rows")
     runs.stop = stop
-    with pytest.raises(InterruptedRunError, match=f"after {stop} of 6 rows; .* from a.h5.rows"):
-        check(settings, rows=folder)
+    runs.done = 0
+    with pytest.raises(InterruptedRunError, match=f"after {stop} of 7 rows; .* from a.h5.rows"):
+        check(settings, search=False, rows=folder)
     assert len(list(folder.glob("*.h5"))) == stop
-    again = check(settings, rows=folder)
-    assert runs.done == 6  # none twice
+    again = check(settings, search=False, rows=folder)
+    assert runs.done == 7  # none twice
     same(again.result(), whole.result())
     assert again.left_out == whole.left_out
     assert again.sentence() == whole.sentence()
@@ -87,23 +90,23 @@ def test_an_interrupted_check_goes_on_with_its_rows(settings, runs, stop):
 
 def test_rows_are_known_by_content(settings, runs):
     folder = Path("a.h5.rows")
-    check(settings, rows=folder)
+    check(settings, search=False, rows=folder)
     other = configuration.changed(settings, {"hardware": {"chips": 3}})
-    check(other, rows=folder)
-    assert runs.done == 6 + 3  # the ideal rows are the same
-    check(settings, rows=folder)
-    assert runs.done == 9
+    check(other, search=False, rows=folder)
+    assert runs.done == 7 + 3  # the ideal rows are the same
+    check(settings, search=False, rows=folder)
+    assert runs.done == 10
 
 
 def test_a_damaged_row_is_refused(settings, runs):
     folder = Path("a.h5.rows")
-    check(settings, rows=folder)
+    check(settings, twins=False, rows=folder)
     victim = sorted(folder.glob("*.h5"))[2]
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
     with pytest.raises(store.hdf5.StoreError, match="is damaged"):
-        check(settings, rows=folder)
+        check(settings, twins=False, rows=folder)
 
 
 def test_forgetting_removes_rows_only(settings):
@@ -112,7 +115,7 @@ def test_forgetting_removes_rows_only(settings):
     (folder / "notes.txt").write_text("mine")
     (folder / "mine-0123456789abcdef.h5").write_text("mine")
     store.save(store.Result({}), folder / "mine.h5")
-    KeptRows(folder).forget()
+    Parts(folder).forget()
     assert sorted(p.name for p in folder.iterdir()) == [
         "mine-0123456789abcdef.h5",
         "mine.h5",
@@ -122,7 +125,7 @@ def test_forgetting_removes_rows_only(settings):
 
 def test_the_command_goes_on_and_tidies_up(settings, runs, monkeypatch, capsys):
     def call():
-        monkeypatch.setattr(sys, "argv", ["pcsim", "check", "a.toml", "-o", "c.h5"])
+        monkeypatch.setattr(sys, "argv", ["pcsim", "check", "a.toml", "-o", "c.h5", "--no-search"])
         with pytest.raises(SystemExit) as end:
             main()
         return int(end.value.code or 0), capsys.readouterr().err
@@ -130,13 +133,13 @@ def test_the_command_goes_on_and_tidies_up(settings, runs, monkeypatch, capsys):
     runs.stop = 4
     code, err = call()
     assert code == 130
-    assert err == "interrupted: after 4 of 6 rows; the same command goes on from c.h5.rows\n"
+    assert err == "interrupted: after 4 of 7 rows; the same command goes on from c.h5.rows\n"
     assert sorted(os.listdir()) == ["a.toml", "c.h5.rows"]
-    assert rows_folder(Path("c.h5")) == Path("c.h5.rows")
+    assert rows_of(Path("c.h5")).folder == Path("c.h5.rows")
     assert call()[0] != 130
-    assert runs.done == 6
+    assert runs.done == 7
     assert sorted(os.listdir()) == ["a.toml", "c.h5", "c.png"]
-    same(store.load(Path("c.h5")), check(settings).result())
+    same(store.load(Path("c.h5")), check(settings, search=False).result())
 
 
 def test_all_rows_are_decided_before_the_first_runs(settings, monkeypatch):
@@ -147,13 +150,13 @@ def test_all_rows_are_decided_before_the_first_runs(settings, monkeypatch):
     automatic = {"run": {"automatic": True}, "learning": {"batch": 0}}
     free = {"hardware": {"pieces": {}}}
     setting = configuration.changed(settings, automatic | free)
-    with pytest.raises((ConfigError, UnsupportedError), match=r"check: .*BP.*--no-twins"):
+    with pytest.raises((ConfigError, UnsupportedError), match=r"check: .*PC.*--no-twins"):
         check(setting, rows=Path("a.h5.rows"))
     recorded = configuration.changed(settings, {"record": {"trajectories": True}})
     with pytest.raises(ConfigError, match=r"check: record\.trajectories"):
         check(recorded, rows=Path("a.h5.rows"))
     assert not Path("a.h5.rows").exists()
     monkeypatch.undo()
-    few = {"convergence": {"max_steps": 5}}
+    few = {"convergence": {"max_steps": 5}, "learning": {"alpha": 1e-4}}
     found = check(configuration.changed(setting, few), twins=False)  # the control: without BP
-    assert list(found.runs) == list(ROWS)[:2]
+    assert list(found.runs) == [CHIP, IDEAL, SHUFFLED]

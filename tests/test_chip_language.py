@@ -89,7 +89,7 @@ def test_config_on_the_command_line(pcsim):
     code, out, _ = pcsim("config")
     assert code == 0
     assert all(f"[{name}]" in out for name in sections())
-    assert "needs circuit.kind 'error_units'" in pcsim("config circuit.tau_err")[1]
+    assert "kind = 'error_units'" in pcsim("config circuit.tau_err")[1]
     assert "did you mean 'circuit'" in pcsim("config circiut")[2]
     assert "did you mean 'tau_x'" in pcsim("config circuit.tau_xx")[2]
     assert pcsim("config --schema circuit")[0] == 2

@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 
-from experiments import (
-    cnn_classification,
-    cnn_report,
-    grid_convergence,
-    held_out_choice,
-    image_training,
-    workers,
-)
-from experiments.claims import Verdict
-from experiments.image_training import Budget
 from pcsim import store
+from pcsim.experiments.cnn_classification import report as cnn_report
+from pcsim.experiments.cnn_classification import study as cnn_classification
+from pcsim.experiments.common import grid_convergence, held_out_choice, image_training, keeping
+from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.common.image_training import Budget
 from pcsim.store import Result, Variable
 
 TINY = cnn_classification.Setting(
@@ -28,7 +23,7 @@ TINY = cnn_classification.Setting(
 
 def test_whole_study(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(cnn_classification.SCALES, "small", TINY)
-    monkeypatch.setattr(workers, "PROCESSES", 1)
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
     monkeypatch.setenv("COLUMNS", "160")
     cnn_classification.main(tmp_path, "small")
     result = store.load(tmp_path / "cnn_classification_small.h5")

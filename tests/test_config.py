@@ -180,7 +180,10 @@ def net(**fields: object) -> dict:
         ({"schedule": []}, "schedule: must be a section, got []"),
         # choices
         ({"schedule": {"rule": "ipx"}}, "schedule.rule: must be 'bp', 'pc', 'zil' or 'ipc', got '"),
-        (net(f="tahn"), "network.f: must be 'identity', 'tanh', 'sigmoid', 'relu', 'leaky_relu'"),
+        (
+            net(f="tahn"),
+            "network.f: unknown nonlinearity 'tahn'; did you mean 'tanh'? choose",
+        ),
         # sizes and sections
         ({"network": {}}, "network.sizes: is missing"),
         ({"network": {"sizes": [64]}}, "network.sizes: must be a list of at least 2 items, got"),

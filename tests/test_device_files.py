@@ -18,7 +18,7 @@ from pcsim.errors import ConfigError, StoreError
 from pcsim.hardware import Device, HardwareConfig
 from pcsim.report.toml_text import toml_text
 from pcsim.run import run
-from pcsim.sweep import distribute, load, make_sweep
+from pcsim.sweep import engine, load, make_sweep
 
 DEVICE = """
 name = "mine"
@@ -132,14 +132,14 @@ def swept():
 def test_a_file_edited_in_mid_sweep_changes_nothing(folder, monkeypatch):
     whole = pcsim.sweep(swept(), folder / "whole")
     calls = []
-    original = distribute.execute
+    original = engine.execute
 
     def edit(job):
         calls.append(job)
         write(0.3)
         return original(job)
 
-    monkeypatch.setattr(distribute, "execute", edit)
+    monkeypatch.setattr(engine, "execute", edit)
     edited = pcsim.sweep(swept(), folder / "edited")
     assert len(calls) == 4
     np.testing.assert_array_equal(edited["energy"], whole["energy"])
@@ -169,7 +169,7 @@ def test_presets_on_an_axis_are_read_each_once(folder, monkeypatch):
 def test_the_ideal_row_of_a_check_has_no_device(folder):
     found = check(setting(), twins=False)
     rows = [configuration.from_json(str(r.attrs["config"])) for r in found.runs.values()]
-    assert [row.hardware.device is None for row in rows] == [False, True]
+    assert [row.hardware.device is None for row in rows] == [False, True, True]
 
 
 def test_contents_that_do_not_fit_are_refused(folder):

@@ -53,6 +53,7 @@ def pcsim_run(tmp_path, monkeypatch, capsys):
     return invoke
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_a_result_or_one_sentence(block, pcsim_run):

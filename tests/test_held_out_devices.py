@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import held_out_devices as study
+from pcsim.experiments.held_out_devices import study
 
 
 def test_the_figures_are_those_that_were_published():

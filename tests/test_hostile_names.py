@@ -19,7 +19,6 @@ import pcsim
 from pcsim import config as configuration
 from pcsim import plots, store
 from pcsim.cli import main
-from pcsim.cli.progress import console, progress
 from pcsim.compare.figure import comparison_figure
 from pcsim.report.drawing import Drawing
 from pcsim.report.origin import Listing
@@ -29,7 +28,7 @@ from pcsim.report.write import FIGURES
 from pcsim.rows import Rows
 from pcsim.status import Status
 from pcsim.store import Result, Variable
-from pcsim.terminal import terminal
+from pcsim.terminal import console, progress, terminal
 
 FORMULA = r"a$\frac{b$"
 MARKUP = "[/x][bold]:warning:"
@@ -197,8 +196,10 @@ epochs = 1
 [data]
 limit = 20
 limit_test = 10
+validation = 3
 [run]
 backend = "continuous"
+seeds = [0, 1, 2]
 [hardware]
 preset = "[/x] $d$_$e.toml"
 """

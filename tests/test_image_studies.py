@@ -8,23 +8,18 @@ import picture_world
 import pytest
 import torch
 
-from experiments import (
-    alexnet,
-    alexnet_report,
-    claims,
-    grid_convergence,
-    image_training,
-    robustness,
-    robustness_report,
-    width,
-    width_report,
-    workers,
-)
-from experiments.claims import Verdict
-from experiments.image_training import Budget, Point
 from pcsim import datasets, store
 from pcsim.architectures.cnn import Cnn
 from pcsim.errors import InterruptedRunError, UnsupportedError
+from pcsim.experiments.alexnet import report as alexnet_report
+from pcsim.experiments.alexnet import study as alexnet
+from pcsim.experiments.common import claims, grid_convergence, image_training, keeping
+from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.common.image_training import Budget, Point
+from pcsim.experiments.robustness import report as robustness_report
+from pcsim.experiments.robustness import study as robustness
+from pcsim.experiments.width import report as width_report
+from pcsim.experiments.width import study as width
 from pcsim.kernels.feedforward import outputs
 from pcsim.store import Result, Variable
 from pcsim.vision.corruption import CORRUPTIONS, corrupt
@@ -45,13 +40,13 @@ SHAPES = {"alexnet": (2, 3, 2, 1, 2, 2, 2), "width": (2, 2, 2, 1, 1, 2, 2)}
 @pytest.fixture(autouse=True)
 def coloured(monkeypatch):
     data = picture_world.pictures()
-    monkeypatch.setattr(datasets, "load", lambda name, *, unverified=False: data)
-    monkeypatch.setattr(workers, "PROCESSES", 1)
+    monkeypatch.setattr(datasets, "load", lambda name, **given: data)
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
 
 
 @pytest.mark.parametrize("name", TINY)
 def test_whole_study_in_two_goes(name, tmp_path, monkeypatch, capsys):
-    module = import_module(f"experiments.{name}")
+    module = import_module(f"pcsim.experiments.{name}.study")
     monkeypatch.setitem(module.SCALES, "small", TINY[name])
     monkeypatch.setenv("COLUMNS", "240")
     done = []
@@ -65,7 +60,7 @@ def test_whole_study_in_two_goes(name, tmp_path, monkeypatch, capsys):
         return train(config)
 
     monkeypatch.setattr(image_training, "trained", counted)
-    with pytest.raises(InterruptedRunError, match=f"after 3 of {CELLS[name]} cells"):
+    with pytest.raises(InterruptedRunError, match=f"3 of {CELLS[name]} cells are safe"):
         module.main(tmp_path, "small")
     module.main(tmp_path, "small")
     done.remove("interrupted")
@@ -89,7 +84,7 @@ def test_a_missing_kornia_is_found_before_anything_is_trained(name, tmp_path, mo
     for module in ("kornia", "kornia.geometry.transform"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(UnsupportedError, match=f"{name} needs kornia, which is not installed"):
-        import_module(f"experiments.{name}").main(tmp_path, "small")
+        import_module(f"pcsim.experiments.{name}.study").main(tmp_path, "small")
 
 
 def test_scales():

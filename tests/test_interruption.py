@@ -134,7 +134,7 @@ def test_check_sweep_and_experiment_end_in_one_sentence(call, tmp_path, monkeypa
             ("check", "continuous.toml", "-o", "c.h5", "--set", "record.trajectories=false"),
             Continuous,
             "advance",
-            "of 6 rows; the same command goes on",
+            "of 7 rows; the same command goes on",
         ),
         (("sweep", "sweep.toml"), Discrete, "batch", "points are safe"),
     ):
@@ -149,7 +149,7 @@ def test_check_sweep_and_experiment_end_in_one_sentence(call, tmp_path, monkeypa
         os.kill(os.getpid(), number)
         time.sleep(5)
 
-    monkeypatch.setattr("experiments.devices.main", stopped)
+    monkeypatch.setattr("pcsim.experiments.devices.study.main", stopped)
     code, err = call("experiment", "devices", "-o", "studies")
     assert code == CODES[number]
     how = "SIGTERM" if number == signal.SIGTERM else "Ctrl-C"

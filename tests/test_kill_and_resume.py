@@ -127,6 +127,7 @@ SACRAMENTO = {
     "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}, "eta_apical": 0.5},
 }
 UNITS = {"circuit": {"kind": "error_units", "tau_err": 0.3}}
+SPIKING = {"circuit": {"kind": "spiking", "tau_err": 0.3, "tau_s": 0.4}}
 SETTLE = {"stream": {"t_settle": 0.4}, "schedule": {"T": 1}}
 LABEL = {"stream": {"tau_label": 0.3}}
 FF = {"schedule": {"init": "ff"}}
@@ -143,6 +144,9 @@ CASES = {
     "dendritic, no lag": [{"circuit": {"kind": "dendritic"}}, SETTLE],
     "sacramento": [SACRAMENTO],
     "sacramento, label": [SACRAMENTO, LABEL],
+    "spiking": [SPIKING],
+    "spiking, settle": [SPIKING, SETTLE, LABEL, {"record": {"trajectories": True, "every": 1}}],
+    "spiking zero": [SPIKING, {"schedule": {"init": "zero"}}],
     "late errors": [{"circuit": {"delay_err": 0.4}}],
     "late error units": [{"circuit": UNITS["circuit"] | {"delay_err": 0.4, "delay_fb": 0.2}}],
     "late feedback": [{"circuit": {"delay_fb": 0.8}}, SETTLE],
@@ -165,6 +169,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_circuit(tmp_path, kept, monkeypatch, name):
     one = setting(*CASES[name])
@@ -208,11 +213,24 @@ REMEMBERING = {name: [on_chips(name)] for name in PIECES} | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_noise_and_hardware_with_memory(tmp_path, kept, monkeypatch, name):
     """Chips whose noise and devices remember what was, and read-outs through them."""
     one = setting(*REMEMBERING[name])
     resumed_everywhere(one, tmp_path, kept, monkeypatch, {4, 9})
+
+
+NATIVE = {name: CASES[name] for name in CASES if "spiking" not in name and name != "rk4"}
+NATIVE |= {name: REMEMBERING[name] for name in ("sigma-delta input", "chips with error units")}
+NATIVE |= {"soma noise": [NOISE, {"data": {"limit_test": 5}}]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NATIVE)
+def test_compiled_steps(tmp_path, kept, monkeypatch, name):
+    one = setting({"run": {"engine": "native"}}, *NATIVE[name])
+    resumed_everywhere(one, tmp_path, kept, monkeypatch, {1, 4, 9, 12})
 
 
 @pytest.mark.parametrize("solver", ["maruyama", "stochastic_heun"])
@@ -229,8 +247,9 @@ AUTOMATIC = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "circuit", [{}, UNITS, {"circuit": {"delay_err": 0.4}}, SACRAMENTO], ids=str
+    "circuit", [{}, UNITS, {"circuit": {"delay_err": 0.4}}, SACRAMENTO, SPIKING], ids=str
 )
 def test_automatic(tmp_path, kept, monkeypatch, circuit):
     one = setting(AUTOMATIC, circuit, {"record": {"trajectories": True}})
@@ -281,6 +300,7 @@ def interrupted_everywhere(one: Config, tmp_path, monkeypatch, kinds, method, mo
         same(store.load(out), whole, f"after {method} {at}, stored")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete_rules(tmp_path, monkeypatch, name):
     one = setting({"run": {"backend": "discrete"}}, *DISCRETE[name])
@@ -288,6 +308,7 @@ def test_discrete_rules(tmp_path, monkeypatch, name):
     interrupted_everywhere(one, tmp_path, monkeypatch, rules, "batch", (1, 2, 3, 5, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sections",
     [
@@ -320,10 +341,12 @@ ON_BRIAN = {
     "late feedback, settle": [{"circuit": {"delay_fb": 0.4}, "stream": {"t_settle": 0.2}}],
     "dendritic": [DENDRITIC],
     "sacramento": [SACRAMENTO],
+    "spiking, settle": [SPIKING, {"stream": {"t_settle": 0.2}}],
     "hardware": [on_chips("drift", "telegraph noise", "sigma-delta", "dithered input")],
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ON_BRIAN)
 def test_on_brian(tmp_path, kept, monkeypatch, name):
     pytest.importorskip("brian2")

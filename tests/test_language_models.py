@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import (
-    language_report,
-    language_study,
-    language_text,
-    language_training,
-    workers,
-)
-from experiments.claims import Verdict
-from experiments.language_setting import Method, batches, checks
-from experiments.language_training import Watch, train
 from pcsim import store
 from pcsim.errors import ConfigError
+from pcsim.experiments.common import keeping
+from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.common.language import report as language_report
+from pcsim.experiments.common.language import study as language_study
+from pcsim.experiments.common.language import text as language_text
+from pcsim.experiments.common.language import training as language_training
+from pcsim.experiments.common.language.setting import Method, batches, checks
+from pcsim.experiments.common.language.training import Watch, train
 from pcsim.store import Result, Variable
 
 STUDIES = {"masked": "masked_lm", "conditional": "conditional_lm"}
@@ -35,9 +33,9 @@ def small_language(monkeypatch):
 @pytest.mark.parametrize("model", STUDIES)
 def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
     name = STUDIES[model]
-    module = import_module(f"experiments.{name}")
+    module = import_module(f"pcsim.experiments.{name}.study")
     monkeypatch.setitem(module.SCALES, "small", world.setting(model))
-    monkeypatch.setattr(workers, "PROCESSES", 1)
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
     monkeypatch.setenv("COLUMNS", "160")
     module.main(tmp_path, "small")
     assert {p.name for p in tmp_path.iterdir()} == {f"{name}_small.h5", f"{name}_small.png"}
@@ -178,7 +176,7 @@ def test_budgets_that_cannot_be_equal_are_refused(small_language):
 
 def test_the_paper_scale_has_the_papers_hyper_parameters():
     def rows(name):
-        setting = import_module(f"experiments.{name}").SCALES["paper"]
+        setting = import_module(f"pcsim.experiments.{name}.study").SCALES["paper"]
         text = setting.text
         assert (text.train, text.dev, text.vocabulary) == (200_000, 10_000, 8001)
         assert (setting.blocks, setting.heads, setting.features) == (2, 1, 128)
@@ -220,7 +218,7 @@ def test_seeds_of_the_paper_give_its_table(model, rule, mean, spread, count):
 
 
 def judged(model, scale, **perplexities):
-    setting = import_module(f"experiments.{STUDIES[model]}").SCALES[scale]
+    setting = import_module(f"pcsim.experiments.{STUDIES[model]}.study").SCALES[scale]
     setting = setting.model_copy(update={"seeds": tuple(range(len(perplexities["iPC"])))})
     values = np.array([perplexities[rule] for rule in ("BP", "PC", "iPC")])
     result = Result(

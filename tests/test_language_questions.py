@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.language_questions import (
+from pcsim.backends.backprop import Backprop
+from pcsim.backends.discrete import Discrete
+from pcsim.config import Schedule
+from pcsim.experiments.common.language.questions import (
     NOTHING,
     Questions,
     clamps,
@@ -13,10 +16,7 @@ from experiments.language_questions import (
     masked,
     perplexity,
 )
-from experiments.language_text import END, MASK
-from pcsim.backends.backprop import Backprop
-from pcsim.backends.discrete import Discrete
-from pcsim.config import Schedule
+from pcsim.experiments.common.language.text import END, MASK
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters

@@ -6,9 +6,9 @@ import language_world as world
 import numpy as np
 import pytest
 
-from experiments import language_text
-from experiments.language_text import END, MASK, UNKNOWN, Text, Tokenizer, cut
 from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.experiments.common.language import text as language_text
+from pcsim.experiments.common.language.text import END, MASK, UNKNOWN, Text, Tokenizer, cut
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from experiments.layer_parallel import LayerParallel
-from experiments.plain_backprop import PlainBackprop
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
 from pcsim.energies import Categorical
 from pcsim.errors import UnsupportedError
+from pcsim.experiments.update_time.layer_parallel import LayerParallel
+from pcsim.experiments.update_time.plain_backprop import PlainBackprop
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network

@@ -14,6 +14,7 @@ from pcsim.architectures.mlp import Mlp
 from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.field_pages import models_of
 from pcsim.meaning import NEEDS, OFF, meaningless, set_fields
 from pcsim.run import run
 
@@ -118,6 +119,10 @@ CONTEXTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("circuit", "solver", "schedule", "learning", "network"),
     ),
+    "spiking": (
+        IN_TIME | {"circuit": {"kind": "spiking", "tau_err": 0.7, "tau_s": 0.0}},
+        ("circuit", "solver", "schedule", "learning"),
+    ),
     "random feedback": (IN_TIME | {"circuit": {"transport": "random"}}, ("circuit",)),
     "noisy": (
         IN_TIME | {"circuit": {"sigma_x": 0.1}, "solver": {"name": "maruyama"}},
@@ -205,6 +210,7 @@ VALUES: dict[str, Any] = {
     "data.limit_test": 7,
     "data.centre": True,
     "data.augment": True,
+    "data.shuffled": True,
     "run.backend": "continuous",
     "run.seeds": [1],
     "run.dtype": "float32",
@@ -245,6 +251,9 @@ VALUES: dict[str, Any] = {
     "circuit.eta_down": 0.5,
     "circuit.self_predicting": False,
     "circuit.sigma_x": 0.2,
+    "circuit.tau_s": 2.0,
+    "circuit.q": 0.2,
+    "circuit.qe": 0.1,
     "solver.name": "heun",
     "solver.dt": 0.2,
     "solver.noise_seed": 3,
@@ -274,8 +283,10 @@ QUIET = {
 """Accepted fields that may leave no trace, and why."""
 NOT_TRIED = {
     "run.device": "only 'cpu' is everywhere",
+    "run.engine": "who computes; tests/conformance has both",
     "data.name": "other data sets are files",
     "data.unverified": "a permission for files",
+    "data.sha256": "is filled in",
     "network.kind": "the contexts",
     "network.sizes": "the contexts",
     "network.image": "follows from the data",
@@ -296,7 +307,7 @@ ACTS = {
             network.hidden.learned schedule.T schedule.gamma schedule.init learning.optimizer
             learning.alpha learning.weight_decay learning.reduction learning.batch
             learning.epochs learning.anneal data.limit data.validation data.limit_test
-            data.centre data.augment run.backend run.seeds run.dtype grid.alpha
+            data.centre data.augment data.shuffled run.backend run.seeds run.dtype grid.alpha
             grid.weight_decay grid.gamma record.predictions hardware.preset hardware.chips
             hardware.pieces
         """,
@@ -351,6 +362,9 @@ ACTS = {
         """,
         "error units": """
             circuit.tau_err circuit.look_err
+        """,
+        "spiking": """
+            circuit.tau_s circuit.q circuit.qe
         """,
         "dendritic": """
             circuit.conductances.g_lk circuit.conductances.g_B circuit.conductances.g_A
@@ -420,6 +434,7 @@ def acts(base: dict[str, Any], reference: dict[str, Any], field: str, folder: Pa
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_what_is_set_acts_or_is_refused(name, quick, tmp_path):
     changes, parts = CONTEXTS[name]
@@ -445,10 +460,10 @@ def test_what_is_set_acts_or_is_refused(name, quick, tmp_path):
 def leaves(model: type[BaseModel], prefix: str = "") -> set[str]:
     names = set()
     for name, field in model.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            names |= leaves(inner, f"{prefix}{name}.")
-        elif name != "network":
+        inner = models_of(field.annotation) if name not in ("network", "device") else []
+        for one in inner:
+            names |= leaves(one, f"{prefix}{name}.")
+        if not inner and name != "network":
             names.add(f"{prefix}{name}")
     return names
 
@@ -467,7 +482,7 @@ def test_every_field_is_tried():
 def default_of(field: str) -> Any:
     model: Any = config.parse(TINY)
     for name in field.split("."):
-        model = type(model).model_fields[name].default if name == field else getattr(model, name)
+        model = getattr(model, name, None)  # none, where the circuit is of another kind
     return model
 
 
@@ -497,8 +512,11 @@ def test_the_search_can_find_an_ignored_field(quick, tmp_path, monkeypatch):
         ({"learning": {"weight_decay": 0}, "stream": {"t_settle": 0}}, ""),
         ({"brian": {"target": "numpy"}}, "brian.target: has no meaning"),
         ({"convergence": {"rtol": 1e-3}}, "it needs run.automatic = true"),
-        (IN_TIME | {"circuit": {"inter_rate": 1.0}}, "it needs circuit.kind 'dendritic'"),
-        (IN_TIME | {"circuit": {"conductances": {"g_A": 1}}}, "circuit.conductances.g_A: has no"),
+        (IN_TIME | {"circuit": {"inter_rate": 1.0}}, "it belongs to circuit.kind 'dendritic'"),
+        (
+            IN_TIME | {"circuit": {"conductances": {"g_A": 1}}},
+            "circuit.conductances: unknown name here; it belongs to circuit.kind 'dendritic' or 's",
+        ),
         (
             IN_TIME | {"solver": {"dt": 0.1}, "schedule": {"gamma": 0.5}},
             "it needs no solver.dt, which says the same (γ = solver.dt/circuit.tau_x)",

@@ -54,7 +54,7 @@ from pcsim.cli import main
 def status(name):
     return 1024 * int(re.search(rf"{name}:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 
-import pcsim.backends.continuous
+import pcsim.backends.continuous, pcsim.plots, pcsim.run
 bound = status("VmSize") + (2 << 30)
 resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
 before = status("VmRSS")

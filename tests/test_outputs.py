@@ -13,14 +13,15 @@ import pytest
 from matplotlib.figure import Figure
 
 import pcsim
-from experiments import cells, keeping
 from pcsim import checkpoint, plots, store
 from pcsim import config as configuration
 from pcsim.cli import main
 from pcsim.errors import StoreError
+from pcsim.experiments.common import keeping
 from pcsim.run import run
 from pcsim.store import Result, Variable, files
 from pcsim.store.lock import held, lock_path
+from pcsim.store.parts import Parts
 
 CONFIG = """
 [network]
@@ -103,7 +104,7 @@ def test_an_output_that_would_destroy_is_refused_before_any_work(
         (folder / name).write_text("precious")
     (folder / "null.h5").symlink_to("/dev/null")
     before = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
-    for module, name in (("run", "_run_chips"), ("check", "run"), ("report.write", "views")):
+    for module, name in (("run", "_run_chips"), ("check.rows", "run"), ("report.write", "views")):
         monkeypatch.setattr(import_module(f"pcsim.{module}"), name, never)
     code, err = call(*arguments)
     assert code == 2, err
@@ -326,10 +327,11 @@ def test_a_study_replaces_its_own_result_only(tmp_path):
 
 def test_cells_are_forgotten_and_nothing_else(tmp_path):
     folder = tmp_path / "study.cells"
-    store.save(one(), folder / "a.h5")
-    store.save(one(), folder / "a.checkpoint")
+    part = Parts(folder).path("a", "setting")
+    store.save(one(), part)
+    store.save(one(), part.with_name(f"{part.name}.checkpoint"))
     (folder / "notes.txt").write_text("mine")
     (folder / "other.h5").write_text("mine")
-    cells.forget(folder)
+    Parts(folder).forget()
     assert sorted(p.name for p in folder.iterdir()) == ["notes.txt", "other.h5"]
-    cells.forget(tmp_path / "nothing")
+    Parts(tmp_path / "nothing").forget()

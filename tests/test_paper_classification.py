@@ -4,16 +4,23 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import hyperparameter_convergence as grid
-from experiments import hyperparameter_report, mlp_report, weight_transport_report
-from experiments import mlp_classification as mlp
-from experiments import weight_transport as transport
-from experiments.claims import Verdict
-from experiments.seed_statistics import Interval, interval, judge_comparable, judge_greater
-from experiments.training_cells import train
 from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
 from pcsim.config import Grid
+from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.common.seed_statistics import (
+    Interval,
+    interval,
+    judge_comparable,
+    judge_greater,
+)
+from pcsim.experiments.common.training_cells import train
+from pcsim.experiments.hyperparameter_convergence import report as hyperparameter_report
+from pcsim.experiments.hyperparameter_convergence import study as grid
+from pcsim.experiments.mlp_classification import report as mlp_report
+from pcsim.experiments.mlp_classification import study as mlp
+from pcsim.experiments.weight_transport import report as weight_transport_report
+from pcsim.experiments.weight_transport import study as transport
 from pcsim.store import Result, Variable
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN

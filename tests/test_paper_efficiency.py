@@ -4,22 +4,20 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import (
-    associative_recall,
-    complexity,
-    complexity_report,
-    fullbatch_efficiency,
-    generative_efficiency,
-    generative_report,
-    image_sets,
-    update_time,
-    update_time_report,
-)
-from experiments.claims import Verdict
-from experiments.generative_efficiency import PAPER_RATES
 from pcsim import datasets
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
+from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.complexity import report as complexity_report
+from pcsim.experiments.complexity import study as complexity
+from pcsim.experiments.fullbatch_efficiency import study as fullbatch_efficiency
+from pcsim.experiments.generative_efficiency import images as image_sets
+from pcsim.experiments.generative_efficiency import recall as associative_recall
+from pcsim.experiments.generative_efficiency import report as generative_report
+from pcsim.experiments.generative_efficiency import study as generative_efficiency
+from pcsim.experiments.generative_efficiency.study import PAPER_RATES
+from pcsim.experiments.update_time import report as update_time_report
+from pcsim.experiments.update_time import study as update_time
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import initial_parameters

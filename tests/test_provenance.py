@@ -10,6 +10,7 @@ from importlib import metadata
 import numpy as np
 import pytest
 
+import pcsim
 from pcsim import provenance as module
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable, load, save
@@ -50,6 +51,7 @@ def test_keys_and_values():
     found = provenance()
     assert all(isinstance(value, str) and value for value in found.values())
     assert found["version_numpy"] == np.__version__
+    assert found["version_pcsim"] == pcsim.__version__
     assert found["version_python"] == ".".join(map(str, sys.version_info[:3]))
     assert {"version_pcsim", "version_torch", "version_scipy", "version_h5py"} <= set(found)
     assert {"commit", "command_line", "platform", "cpu_count"} <= set(found)
@@ -63,7 +65,8 @@ def test_packages_that_are_not_installed(monkeypatch):
 
     monkeypatch.setattr(module.metadata, "version", missing)
     found = provenance()
-    assert found["version_pcsim"] == found["version_torch"] == "unknown"
+    assert found["version_torch"] == "unknown"
+    assert found["version_pcsim"] == pcsim.__version__  # known without being installed
     assert "version_brian2" not in found
 
 

@@ -3,11 +3,23 @@
 import re
 from pathlib import Path
 
+import numpy as np
+
+from pcsim import config as configuration
+from pcsim import simulate
+from pcsim.run import run
+from pcsim.simulate import read
+
 README = Path(__file__).parent.parent / "README.md"
 
 
+def blocks(language: str) -> list[str]:
+    text = README.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
 def test_the_ten_line_example(capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    code = blocks("python")[0]
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert len([line for line in code.splitlines() if line.strip()]) <= 13
@@ -15,3 +27,25 @@ def test_the_ten_line_example(capsys):
     assert (found.verdict.accuracy > 0.8).all()
     assert found.passed
     assert "iPC trains on ecram_li" in capsys.readouterr().out
+
+
+def test_own_data_network_and_chip_by_call_and_by_file(tmp_path, capsys):
+    """The example with own arrays, network and hardware: its file gives the same numbers."""
+    code = blocks("python")[1]
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    recording = names["recording"]
+    assert "4 chips: " in capsys.readouterr().out
+    np.savez(tmp_path / "my.npz", x=names["x"], y=names["y"])
+    file = tmp_path / "own.toml"
+    file.write_text(blocks("toml")[0])
+    stored = run(configuration.load(file))
+    again = simulate(**read(file))
+    assert recording.variables.keys() == stored.variables.keys() == again.variables.keys()
+    for name in stored.variables:
+        np.testing.assert_array_equal(recording[name], stored[name])
+        np.testing.assert_array_equal(again[name], stored[name])
+    one, other = recording.config, configuration.from_json(str(stored.attrs["config"]))
+    assert one.data.sha256 == other.data.sha256
+    assert one.network == other.network
+    assert one.model_copy(update={"data": other.data, "hardware": other.hardware}) == other

@@ -174,11 +174,11 @@ def test_noise_acts_on_somas_only():
     """Error units, interneurons and apical dendrites get none."""
     network = Network.mlp(SIZES, "tanh")
     for circuit in (
-        Circuit(kind="error_units", tau_err=0.2, tau_w=1.0),
-        Circuit(kind="dendritic", tau_inter=0.2, tau_apical=0.1, tau_w=1.0),
+        Circuit(kind="error_units", tau_err=0.2, tau_w=1.0, sigma_x=0.1),
+        Circuit(kind="dendritic", tau_inter=0.2, tau_apical=0.1, tau_w=1.0, sigma_x=0.1),
     ):
         params = oracle.random_parameters(network, 1)
-        chips = Continuous(network, params, circuit, dt=0.1)
+        chips = Continuous(network, params, circuit, dt=0.1, solver_name="maruyama")
         chips.load(oracle.clamps_of(network, "supervised", 1, 3))
         noisy = {force.name for force in chips.flow.forces() if force.noisy}
         assert noisy == {"x1", "x2"}

@@ -74,7 +74,7 @@ def blows_up(network, params, x_top, dt, steps=4000, **circuit):
     chips = ct.engine(network, oracle.copy(params), dt, **circuit)
     chips.load([None, None, None, x_top.expand(params.replicas, -1, -1)])
     chips.feedforward()
-    target = chips.flow.field.x[0].clone() if "field" in vars(chips.flow) else chips.flow.x[0]
+    target = chips.flow.states()["x0"].clone()
     chips.load([target, None, None, x_top.expand(params.replicas, -1, -1)])
     chips.feedforward()
     generator = torch.Generator().manual_seed(3)
@@ -124,6 +124,7 @@ def limit(network, params, x_top, **circuit):
     return high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_step_size_limit_is_where_it_says(name):
     network, params, x_top = world(chips=1)
@@ -132,6 +133,7 @@ def test_the_step_size_limit_is_where_it_says(name):
     assert not blows_up(network, params, x_top, 0.97 * dt, **CASES[name])
 
 
+@pytest.mark.slow
 def test_the_delay_limit_is_where_it_says():
     network, params, x_top = world(chips=1)
     h = float(Linearisation(network, params, x_top, 1.0).largest(1.0, 0.0).max())

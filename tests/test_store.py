@@ -75,6 +75,7 @@ def results(draw):
     return Result(variables, coords, draw(attrs), {d: draw(attrs) for d in labelled})
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,
@@ -104,6 +105,7 @@ def test_xarray_reads_the_same(tmp_path):
         assert {k: data.attrs[k] for k in result.attrs} == result.attrs
 
 
+@pytest.mark.slow
 def test_long_attributes_and_many_variables(tmp_path):
     names = [f"v{i}" for i in range(300)]
     attrs = {"config": "größe\n" * 100_000, **{f"a{i}": "x" * 9000 for i in range(20)}}
@@ -218,6 +220,7 @@ def test_truncated_file(tmp_path, part):
         load(path)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,

@@ -11,38 +11,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from experiments import (
-    cells,
-    claims,
-    complexity,
-    fullbatch_efficiency,
-    generative_efficiency,
-    hyperparameter_convergence,
-    mlp_classification,
-    update_time,
-    weight_transport,
-    workers,
-)
-from experiments.associative_recall import RecallSetting
-from experiments.claims import Claim, Verdict
-from experiments.falling_curves import effort_to_reach, speed_up
 from pcsim import store
 from pcsim.architectures.mlp import Mlp
 from pcsim.cli import experiment, main
 from pcsim.errors import InterruptedRunError
+from pcsim.experiments.common import claims, keeping
+from pcsim.experiments.common.claims import Claim, Verdict
+from pcsim.experiments.common.falling_curves import effort_to_reach, speed_up
+from pcsim.experiments.complexity import study as complexity
+from pcsim.experiments.fullbatch_efficiency import study as fullbatch_efficiency
+from pcsim.experiments.generative_efficiency import study as generative_efficiency
+from pcsim.experiments.generative_efficiency.recall import RecallSetting
+from pcsim.experiments.hyperparameter_convergence import study as hyperparameter_convergence
+from pcsim.experiments.mlp_classification import study as mlp_classification
+from pcsim.experiments.update_time import study as update_time
+from pcsim.experiments.weight_transport import study as weight_transport
 from pcsim.store import Result, Variable
+from pcsim.store.parts import Parts
+from pcsim.sweep import collect
 
-SCALED = [n for n in experiment.NAMES if hasattr(import_module(f"experiments.{n}"), "SCALES")]
+SCALED = [
+    n
+    for n in experiment.names()
+    if hasattr(import_module(f"pcsim.experiments.{n}.study"), "SCALES")
+]
 
 
 def cell(value: float) -> Result:
     return Result({"value": Variable((), np.array(value))})
-
-
-def collect(measures, folder: Path, setting: str = "s") -> dict[str, Result]:
-    return cells.collect(measures, folder, setting, Console(quiet=True))
 
 
 def test_an_interrupted_study_goes_on_with_the_missing_cells(tmp_path):
@@ -56,20 +53,21 @@ def test_an_interrupted_study_goes_on_with_the_missing_cells(tmp_path):
         raise KeyboardInterrupt
 
     jobs = {name: partial(measure, name, k) for k, name in enumerate("abc")}
-    with pytest.raises(InterruptedRunError, match="after 2 of 3 cells"):
-        collect({**jobs, "c": stop}, tmp_path)
+    with pytest.raises(InterruptedRunError, match=r"2 of 3 cells are safe in .*the same command"):
+        collect({**jobs, "c": stop}, tmp_path, "s")
     assert done == ["a", "b"]
-    found = collect(jobs, tmp_path)
+    found = collect(jobs, tmp_path, "s")
     assert done == ["a", "b", "c"]
     assert [float(one["value"]) for one in found.values()] == [0, 1, 2]
-    collect(jobs, tmp_path)
+    collect(jobs, tmp_path, "s")
     assert len(done) == 3
     collect(jobs, tmp_path, "another setting")
     assert done == ["a", "b", "c", *"abc"]
-    cells.forget(tmp_path)
+    Parts(tmp_path).forget()
     assert not tmp_path.exists()
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_process_finds(tmp_path):
     setting = fullbatch_efficiency.Setting(
         data="digits", images=20, test_images=20, hidden=6, smms=24, points=2, seeds=(0, 1)
@@ -79,14 +77,15 @@ def test_processes_find_what_one_process_finds(tmp_path):
         rule: partial(fullbatch_efficiency.train, setting, 3, rule, ("sgd", 1e-3), images)
         for rule in ("BP", "iPC")
     }
-    alone = collect(jobs, tmp_path / "one")
-    together = cells.collect(jobs, tmp_path / "two", "s", Console(quiet=True), processes=2)
+    alone = collect(jobs, tmp_path / "one", "s")
+    together = collect(jobs, tmp_path / "two", "s", workers=2)
     assert list(together) == list(alone)
     for name, one in alone.items():
         for variable in one.variables:
             np.testing.assert_allclose(together[name][variable], one[variable], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     """Two of three cells are under way, each far longer than the test waits."""
@@ -94,17 +93,16 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path):
 import os
 from functools import partial
 from pathlib import Path
-from rich.console import Console
-from experiments import cells
+from pcsim.sweep import collect
 
 if __name__ == "__main__":
     folder = {str(tmp_path)!r}
     long = "echo $PPID > {{}}/{{}}; exec sleep 20"
     jobs = {{name: partial(os.system, long.format(folder, name)) for name in "abc"}}
-    cells.collect(jobs, Path(folder), "s", Console(quiet=True), processes=2)
+    collect(jobs, Path(folder), "s", workers=2)
 """
     (tmp_path / "program.py").write_text(program)
-    root = str(Path(cells.__file__).parents[1])
+    root = str(Path(store.__file__).parents[2])
     parent = subprocess.Popen(
         [sys.executable, tmp_path / "program.py"], env={**os.environ, "PYTHONPATH": root}
     )
@@ -159,7 +157,7 @@ def test_speed_up_of_known_curves():
 
 @pytest.mark.parametrize("name", SCALED)
 def test_every_scaled_study_has_two_scales_and_a_page(name):
-    module = import_module(f"experiments.{name}")
+    module = import_module(f"pcsim.experiments.{name}.study")
     assert {"small", "paper"} <= set(module.SCALES)
     page = Path(__file__).parents[1] / "docs" / getattr(module, "PAGE", f"paper_{name}.md")
     assert f"pcsim experiment {name}" in page.read_text(encoding="utf-8")
@@ -248,8 +246,10 @@ TINY = {
 
 @pytest.mark.parametrize("name", TINY)
 def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(import_module(f"experiments.{name}").SCALES, "small", TINY[name])
-    monkeypatch.setattr(workers, "PROCESSES", 1)
+    monkeypatch.setitem(
+        import_module(f"pcsim.experiments.{name}.study").SCALES, "small", TINY[name]
+    )
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
     assert call(monkeypatch, name, "--scale", "small", "-o", str(tmp_path)) == 0
     made = {p.name for p in tmp_path.iterdir()}
     recall = {f"{name}_small_recall.png"} if name.startswith("gen") else set()

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Discriminator, Tag, ValidationError
 
 from pcsim.architectures.alexnet import AlexNet
 from pcsim.architectures.cnn import Cnn
+from pcsim.architectures.graph import Graph
 from pcsim.architectures.mlp import Mlp
 from pcsim.architectures.transformer import Transformer
 from pcsim.errors import ConfigError
@@ -36,9 +37,15 @@ NetworkConfig = Annotated[
     Annotated[Mlp, Tag("mlp")]
     | Annotated[Cnn, Tag("cnn")]
     | Annotated[AlexNet, Tag("alexnet")]
-    | Annotated[Transformer, Tag("transformer")],
+    | Annotated[Transformer, Tag("transformer")]
+    | Annotated[Graph, Tag("graph")],
     Discriminator(_kind),
 ]
+
+
+def section_of(network: Network) -> Mlp | Graph:
+    """Return the section of a file that describes a network, the shortest that does."""
+    return Mlp.of(network) or Graph.of(network)
 
 
 def build(kind: str, options: Mapping[str, Any]) -> Network:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from pcsim.allowed import Words
 from pcsim.energies import Categorical, Energy, Gaussian
+from pcsim.errors import ConfigError
 from pcsim.frozen import Count as Count
 from pcsim.frozen import Frozen, Positive
-from pcsim.maps import NONLINEARITIES
+from pcsim.maps.nonlinearities import CHOICES, EXAMPLE, row
 
 Counts = Annotated[tuple[Count, ...], Field(strict=False)]
 """TOML has lists, not tuples: only there a conversion is wanted."""
-Function = Literal["identity", "tanh", "sigmoid", "relu", "leaky_relu", "gelu"]
 Place = Literal["pre_act", "post_act", "post_pool"]
 
-assert set(get_args(Function)) < set(NONLINEARITIES)
+
+def _elementwise(name: str) -> str:
+    try:
+        known = row(name)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    if not known.elementwise:
+        raise ValueError(f"{name!r} is no function of one unit; {CHOICES}")
+    return name
+
+
+Function = Annotated[
+    str, Words(CHOICES.removeprefix("choose ")), Field(examples=["tanh", EXAMPLE]),
+    AfterValidator(_elementwise),
+]  # fmt: skip
+"""A nonlinearity by name, or as an expression in x."""
 
 
 class EnergyConfig(Frozen):

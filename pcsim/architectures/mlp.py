@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from pcsim.architectures.fields import Count, EnergyConfig, Function
+from pcsim.energies import Categorical, Energy, Gaussian
+from pcsim.errors import ConfigError
 from pcsim.frozen import Frozen
+from pcsim.maps import Dense, Prior
 from pcsim.network import Convention, Network
 
 
@@ -47,3 +51,41 @@ class Mlp(Frozen):
             bias=self.bias,
             prior=self.prior,
         )
+
+    @classmethod
+    def of(cls, network: Network) -> Mlp | None:
+        """Return the section of a network that is a multilayer one, else None."""
+        maps = [node.map for node in network.nodes[:-1]]
+        if not all(isinstance(one, Dense) for one in maps):
+            return None
+        dense = [one for one in maps if isinstance(one, Dense)]
+        before = {one.f for one in dense} - {"identity", "softmax"}
+        behind = {one.g for one in dense} - {"identity"}
+        top, middle = network.nodes[-1].map, network.nodes[1:-1]
+        fields: dict[str, Any] = {
+            "sizes": tuple(node.units for node in reversed(network.nodes)),
+            "f": next(iter(before | behind), "identity" if middle else "tanh"),
+            "convention": "post" if behind else "pre",
+            "f_input": not behind and dense[-1].f not in ("identity", "softmax"),
+            "f_output": dense[0].g != "identity",
+            "bias": dense[0].bias,
+            "prior": top.mean if isinstance(top, Prior) else None,
+            "output": _energy(network.nodes[0].energy),
+            "hidden": _energy(middle[0].energy) if middle else {},
+        }
+        standard = {name: field.default for name, field in cls.model_fields.items()}
+        try:
+            section = cls.model_validate(
+                {n: v for n, v in fields.items() if v not in (standard[n], {})}
+            )
+            return section if section.build() == network else None
+        except (ValidationError, ConfigError):
+            return None
+
+
+def _energy(energy: Energy | None) -> dict[str, Any]:
+    """Return what an energy has that differs from a unit Gaussian."""
+    if isinstance(energy, Categorical):
+        return {"kind": "categorical"}
+    fields = asdict(energy) if energy else {}
+    return {name: value for name, value in fields.items() if value != getattr(Gaussian(), name)}

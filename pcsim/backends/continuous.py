@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
-from pcsim.continuous.dendritic import DendriticFlow
+from pcsim.circuits import PAGES
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow, Tau
-from pcsim.continuous.sacramento import SacramentoFlow
+from pcsim.continuous.plan_flow import PlanFlow
 from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, fresh, solver
+from pcsim.continuous.spiking import SpikingFlow
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import require_sites
@@ -25,6 +26,8 @@ from pcsim.network import Mode, Network
 from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 
+ONCE_PER_STEP = ("euler", "maruyama")
+"""Solvers that look at the state once per time step, as hardware and events do."""
 WARM_UP = 3
 """Ordinary steps before a CUDA graph is recorded."""
 
@@ -49,6 +52,7 @@ class Continuous:
         fast: bool = True,
         cuda_graph: bool = False,
         chips: Chips | None = None,
+        each: Sequence[Circuit] = (),
     ) -> None:
         """Build a population.
 
@@ -64,6 +68,7 @@ class Continuous:
             draw: source of standard normal numbers, so that noise can be frozen in tests.
             fast: follow clamped inputs through their Gram matrix where exact.
             chips: the hardware they are, one per replica; None is ideal hardware.
+            each: spiking: the circuits of all chips, where step sizes or leaks differ.
             cuda_graph: replay the step as a CUDA graph (see `_advance_by_graph`). Experimental:
                 it has never been run on a GPU.
         """
@@ -78,7 +83,21 @@ class Continuous:
             self._refuse_hardware(chips, solver_name)
         chip_seeds = list(seeds) or list(range(params.replicas))
         self.flow: Flow
-        if circuit.kind in ("algebraic", "error_units"):
+        if each and circuit.kind != "spiking":
+            raise UnsupportedError(f"each: chips of a {circuit.kind} circuit share one circuit")
+        if circuit.kind == "spiking":
+            self.flow = SpikingFlow(
+                network,
+                params,
+                circuit,
+                mode,
+                dt=dt,
+                scale=scale,
+                tau_x=tau_x,
+                tau_w=tau_w,
+                each=each,
+            )
+        elif circuit.kind in ("algebraic", "error_units"):
             self.flow = ErrorFlow(
                 network,
                 params,
@@ -94,22 +113,19 @@ class Continuous:
             )
         elif tau_w is not None:
             raise UnsupportedError(f"tau_w per weight: not available for circuit {circuit.kind}")
-        elif circuit.kind == "dendritic":
-            self.flow = DendriticFlow(
+        elif tau_x is not None and PAGES[circuit.kind].output_fires:
+            raise UnsupportedError(f"tau_x per unit: not available for circuit {circuit.kind}")
+        else:
+            self.flow = PlanFlow(
                 network,
                 params,
                 circuit,
                 mode,
+                dt=dt,
                 seeds=chip_seeds,
                 scale=scale,
                 tau_x=tau_x,
                 chips=chips,
-            )
-        else:
-            if tau_x is not None:
-                raise UnsupportedError("tau_x per unit: not available for circuit sacramento")
-            self.flow = SacramentoFlow(
-                network, params, circuit, mode, seeds=chip_seeds, scale=scale
             )
         self.solver = solver(solver_name, dt, circuit.sigma_x, draw)
         if cuda_graph and params.flat.device.type != "cuda":
@@ -117,6 +133,8 @@ class Continuous:
                 f"cuda_graph: needs chips on a CUDA device, not on {params.flat.device}"
             )
         self._graphs = cuda_graph
+        self.reason = ""
+        """Why torch takes the steps, where that was a choice."""
         self.steps = 0
         self.stopped = Stopped(params.replicas)
         self.diverged_at = torch.full((params.replicas,), float("nan"), dtype=torch.float64)
@@ -128,9 +146,13 @@ class Continuous:
                 f"solver.name {name!r}: delays and somatic look-ahead use values of whole past "
                 f"steps; use {' or '.join(SINGLE_STAGE)}"
             )
+        if circuit.kind == "spiking" and name not in ONCE_PER_STEP:
+            raise UnsupportedError(
+                f"solver.name {name!r}: events are sent once per time step; use euler or maruyama"
+            )
 
     def _refuse_hardware(self, chips: Chips, name: str) -> None:
-        if name not in ("euler", "maruyama"):
+        if name not in ONCE_PER_STEP:
             raise UnsupportedError(
                 f"solver.name {name!r}: hardware acts once per time step; use euler or maruyama"
             )
@@ -231,9 +253,15 @@ class Continuous:
     def _own(self) -> dict[str, Tensor]:
         """Return all that moves: states, weights, what devices remember."""
         named = self.flow.moving() | self.flow.kept_back()
+        named |= {f"events.{sender}": count for sender, count in self.flow.events().items()}
         named |= {f"weights{k}": w for k, w in enumerate(self.flow.weights)}
         memory = self.chips.state() if self.chips else {}
         return named | {f"chip.{name}": value for name, value in memory.items()}
+
+    def about(self) -> dict[str, str | int]:
+        """Return who took the steps, and by how many threads."""
+        own: dict[str, str | int] = {"engine": "torch", "threads": torch.get_num_threads()}
+        return own | ({"engine_reason": self.reason} if self.reason else {})
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""

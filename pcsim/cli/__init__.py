@@ -27,7 +27,6 @@ from pcsim.cli import (
 from pcsim.cli.exit_codes import IN_WORDS, USER_ERROR
 from pcsim.errors import InterruptedRunError, PcsimError
 from pcsim.interruption import TerminationRequest, exit_code, sigterm_as_interrupt
-from pcsim.terminal import terminal
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -89,6 +88,8 @@ def options(
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    from pcsim.terminal import terminal
+
     terminal(stderr=True, soft_wrap=True).print(f"warning: {message}", highlight=False)
 
 
@@ -99,10 +100,13 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         with sigterm_as_interrupt():
-            app(args=arguments, prog_name=Path(sys.argv[0]).name)
+            program = Path(sys.argv[0]).name
+            app(args=arguments, prog_name="pcsim" if program == "__main__.py" else program)
     except (PcsimError, MemoryError, OSError) as error:
         if debug:
             raise
+        from pcsim.terminal import terminal
+
         stopped = isinstance(error, InterruptedRunError)
         kind = "" if isinstance(error, PcsimError) else f"{type(error).__name__}: "
         sentence = f"{'interrupted' if stopped else 'error'}: {kind}{error}"

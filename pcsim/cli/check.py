@@ -1,27 +1,32 @@
-"""`pcsim check`: does iPC train on this chip?
+"""`pcsim check`: does automatic iPC train on this chip?
 
-Exit code 0 if it does, 3 if it does not, 4 if the ideal chip has not learnt either: no verdict.
+Exit code 0 if it trains, 3 if it trains with loss or fails, 4 if that is not decided (marginal, or
+no verdict because the reference has not learnt).
 """
 
 from __future__ import annotations
 
+import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pcsim import config as configuration
-from pcsim import store
-from pcsim.check import DIGITS
-from pcsim.check import check as run_check
-from pcsim.check_rows import KeptRows, rows_folder
 from pcsim.cli.exit_codes import DID_NOT_TRAIN, OF_NO_USE
-from pcsim.cli.progress import console
 from pcsim.cli.run import pairs
-from pcsim.plots import check_figure
-from pcsim.run import check_target
-from pcsim.store.files import check_own
-from pcsim.store.lock import held
+from pcsim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pcsim.config import Config
+
+EXIT_CODES = {
+    "trains": 0,
+    "trains with loss": DID_NOT_TRAIN,
+    "fails": DID_NOT_TRAIN,
+    "marginal": OF_NO_USE,
+    "no verdict": OF_NO_USE,
+}
 
 
 def check(
@@ -32,7 +37,27 @@ def check(
     hardware: Annotated[
         str | None, typer.Option("--hardware", help="Preset, or TOML file of a device.")
     ] = None,
-    chips: Annotated[int | None, typer.Option(min=1, help="Chips of the population.")] = None,
+    chips: Annotated[int | None, typer.Option(min=1, help="Chips of the population [32].")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=3, help="Seeds that every chip is trained from [3].")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Points of accuracy that a chip may lose to the best ideal rule.")
+    ] = 5.0,
+    yield_: Annotated[
+        float, typer.Option("--yield", help="Per cent of the chips that must be good.")
+    ] = 90.0,
+    present: Annotated[
+        str | None,
+        typer.Option(help="Time per sample in tau_x [20]; auto: the shortest that trains."),
+    ] = None,
+    regime: Annotated[
+        str,
+        typer.Option(
+            help="What happens at a switch of samples: carry, look-ahead, smooth-label, free-label "
+            "or reset (docs/streaming.md)."
+        ),
+    ] = "carry",
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Result file [out/check_HARDWARE.h5].")
     ] = None,
@@ -40,38 +65,104 @@ def check(
         list[str] | None,
         typer.Option("--set", help="Change a field: hardware.pieces.noise.sigma=0.1 (repeatable)."),
     ] = None,
-    twins: Annotated[bool, typer.Option(help="Also run discrete iPC and BP.")] = True,
+    twins: Annotated[bool, typer.Option(help="Also run PC with phases and BP.")] = True,
+    search: Annotated[
+        bool, typer.Option(help="Choose every rule's learning rate on held-out samples.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the answer as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
 ) -> None:
-    """Train a population of chips, compare with ideal and discrete training, give the verdict.
+    """Train a population of chips as they would run, compare with ideal rules, give the verdict.
 
-    Interrupted or killed, the same command goes on with the rows that are finished.
+    One sample at a time, states carried over, nothing reset, always plastic: samples side by side
+    (--set learning.batch=8) and resets (--regime reset) must be asked for. Interrupted or killed,
+    the same command goes on with the rows that are finished.
     """
+    from pydantic import ValidationError
+
+    from pcsim import store
+    from pcsim.check import Check, rows_of, shortest
+    from pcsim.check import check as run_check
+    from pcsim.check.criterion import Criterion
+    from pcsim.explain import explanations
+    from pcsim.plots import check_figure
+    from pcsim.run import check_target
+    from pcsim.store.files import check_own
+    from pcsim.store.lock import held
+    from pcsim.terminal import console, progress
+
+    try:
+        criterion = Criterion(tolerance=tolerance / 100, yield_=yield_ / 100)
+    except ValidationError as error:
+        problem = "; ".join(explanations(error, Criterion))
+        raise ConfigError(f"check: --tolerance, --yield: {problem}") from None
     changes = pairs(change)
     if chips is not None:
         changes["hardware.chips"] = str(chips)
+    if seeds is not None:
+        changes["run.seeds"] = json.dumps(list(range(seeds)))
     if hardware is not None:
         changes["hardware.preset"] = hardware
-    if config:
-        settings = configuration.load(config, changes, backend="continuous")
-    else:
-        settings = configuration.with_changes(DIGITS, changes, "check")
+    settings = _with_stream(_settings(config, changes), regime, present)
     name = Path(settings.hardware.preset).stem
     target = out or Path("out") / f"check_{name}.h5"
     check_target(target, overwrite)
     check_own(target.with_suffix(".png"))
-    rows = rows_folder(target)
+    rows = rows_of(target)
+
+    def watch(row: str) -> AbstractContextManager[Any]:
+        return nullcontext() if quiet or as_json else progress(row)
+
+    def checked(setting: Config) -> Check:
+        return run_check(
+            setting, criterion=criterion, twins=twins, search=search, watch=watch, rows=rows.folder
+        )
+
     with held(target):
         check_target(target, overwrite)  # the process before this one may have finished it
-        found = run_check(
-            settings, twins=twins, announce=lambda row: console.print(f"… {row}"), rows=rows
-        )
+        found = shortest(settings, checked) if present == "auto" else checked(settings)
         store.save(found.result(), target, overwrite=overwrite)
-        KeptRows(rows).forget()
+        rows.forget()
         figure = check_figure(found, target.with_suffix(".png"))
-    console.print(found.verdict.table(f"verdict: {name}"))
-    console.print(found.table())
-    console.print(f"stored in {target}, figure in {figure}")
-    console.print(found.sentence(), style="bold")
-    if found.outcome != "trains":
-        raise typer.Exit(DID_NOT_TRAIN if found.outcome == "does not train" else OF_NO_USE)
+    if as_json:
+        typer.echo(json.dumps(found.numbers() | {"stored": str(target)}))
+    elif quiet:
+        typer.echo(found.sentence())
+    else:
+        console.print(found.table())
+        console.print(f"stored in {target}, figure in {figure}")
+        console.print(found.sentence(), style="bold")
+    if code := EXIT_CODES[found.outcome]:
+        raise typer.Exit(code)
+
+
+def _settings(path: Path | None, changes: dict[str, str]) -> Config:
+    from pcsim import config as configuration
+    from pcsim.check import DIGITS
+
+    if path:
+        return configuration.load(path, changes, backend="continuous")
+    return configuration.with_changes(DIGITS, changes, "check")
+
+
+def _with_stream(settings: Config, regime: str, present: str | None) -> Config:
+    """Return a configuration with the regime and the time per sample that were asked for."""
+    from pcsim import config as configuration
+    from pcsim.check import REGIMES
+
+    tau = settings.circuit.tau_x
+    if regime not in REGIMES:
+        raise ConfigError(f"check: --regime: there is no {regime!r}; use {', '.join(REGIMES)}")
+    sections = REGIMES[regime](tau)
+    if present is not None and present != "auto":
+        try:
+            span = float(present)
+        except ValueError:
+            raise ConfigError(
+                f"check: --present: must be a number of tau_x, or auto; got {present!r}"
+            ) from None
+        sections["stream"] = {**sections.get("stream", {}), "t_pres": span * tau}
+    return configuration.changed(settings, sections) if sections else settings

@@ -8,16 +8,8 @@ from typing import Annotated
 
 import typer
 
-from pcsim.cli.progress import console, progress
 from pcsim.cli.run import pairs
-from pcsim.compare import compare as compare_runs
-from pcsim.compare.figure import comparison_figure
-from pcsim.compare.gather import names
-from pcsim.compare.tables import comparison_tables
 from pcsim.errors import ConfigError
-from pcsim.plots import save
-from pcsim.run import check_target
-from pcsim.store.files import check_own
 
 
 def compare(
@@ -47,6 +39,15 @@ def compare(
     overwrite: Annotated[bool, typer.Option(help="Replace an existing comparison.")] = False,
 ) -> None:
     """Compare runs on the same network, data and seeds: accuracy gap, agreement, cost."""
+    from pcsim.compare import compare as compare_runs
+    from pcsim.compare.figure import comparison_figure
+    from pcsim.compare.gather import names
+    from pcsim.compare.tables import comparison_tables
+    from pcsim.plots import save
+    from pcsim.run import check_target
+    from pcsim.store.files import check_own
+    from pcsim.terminal import console, progress
+
     if name and len(name) != len(runs):
         raise ConfigError(f"--name: {len(name)} names for {len(runs)} runs")
     labels = name or names(runs)

@@ -1,16 +1,16 @@
 """`pcsim data`: which data sets there are, fetching them, and checking their files."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from pcsim.cli.exit_codes import BAD_DATA
-from pcsim.datasets import locate
-from pcsim.datasets.registry import DataFile, Entry, entry
-from pcsim.datasets.registry import names as all_names
-from pcsim.terminal import terminal
+
+if TYPE_CHECKING:
+    from pcsim.datasets.registry import DataFile, Entry
 
 app = typer.Typer(help="List, fetch and verify data sets.", no_args_is_help=True)
 
@@ -18,6 +18,12 @@ app = typer.Typer(help="List, fetch and verify data sets.", no_args_is_help=True
 @app.command("list")
 def list_sets() -> None:
     """List the data sets: what they are, their licence, and where they were found."""
+    from rich.table import Table
+
+    from pcsim.datasets.registry import entry
+    from pcsim.datasets.registry import names as all_names
+    from pcsim.terminal import terminal
+
     table = Table(title="Data sets")
     table.add_column("name", no_wrap=True)
     table.add_column("what", ratio=3)
@@ -38,6 +44,9 @@ def fetch(
     ] = False,
 ) -> None:
     """Download data sets into the cache; a good local copy is kept and not downloaded again."""
+    from pcsim.datasets import locate
+    from pcsim.datasets.registry import entry
+
     for one in [entry(name) for name in names]:  # a wrong name is refused before any download
         for file in one.wanted():
             typer.echo(f"{one.name}: {file.path}: {locate.fetch_file(one, file, trust=trust)}")
@@ -53,6 +62,9 @@ def verify(
 
     A file that is not here counts as bad only for a data set that was asked for by name.
     """
+    from pcsim.datasets.registry import entry
+    from pcsim.datasets.registry import names as all_names
+
     chosen = [entry(name) for name in names or all_names()]
     bad = 0
     for one in chosen:
@@ -66,6 +78,8 @@ def verify(
 
 def _verdict(one: Entry, file: DataFile, *, required: bool) -> tuple[bool, str]:
     """Say of one file whether it is good, hashing all of its copies anew."""
+    from pcsim.datasets import locate
+
     copies = locate.copies(file)
     if not copies:
         fetch_it = f"; run `pcsim data fetch {one.name}`" if required else ""
@@ -78,6 +92,8 @@ def _verdict(one: Entry, file: DataFile, *, required: bool) -> tuple[bool, str]:
 
 def _where(one: Entry) -> str:
     """Say where the files are; by name and size only, since hashing them all would take long."""
+    from pcsim.datasets import locate
+
     found = [copies[0] for file in one.wanted() if (copies := locate.copies(file))]
     if not found:
         other = [path for stand_in in one.stand_ins for _, path in locate.copies(stand_in)]
@@ -91,6 +107,8 @@ def _where(one: Entry) -> str:
 
 
 def _odd_size(file: DataFile) -> bool:
+    from pcsim.datasets import locate
+
     copies = locate.copies(file)
     return bool(copies) and file.size is not None and _bytes(copies[0][1]) != file.size
 

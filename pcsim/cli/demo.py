@@ -1,7 +1,7 @@
 """`pcsim demo`: the main job on the embedded digits, from chips to a report, in a few minutes.
 
-1. A noisy 6-bit population of chips, beside the ideal chip and the discrete rules.
-2. A device preset.
+1. A noisy 6-bit population of chips, beside ideal rules: one sample at a time, nothing reset.
+2. A device preset, in the same way.
 3. A small phase diagram, noise × bits.
 4. The same equations on Brian2, one chip, step by step.
 5. Continuous iPC against discrete BP, PC and iPC on the same seeds.
@@ -12,26 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from pcsim import config as configuration
-from pcsim import store
-from pcsim.check import Check, check
-from pcsim.cli.progress import console, progress
-from pcsim.compare import compare
-from pcsim.compare.tables import comparison_tables
-from pcsim.config import Config
 from pcsim.errors import StoreError, UnsupportedError
-from pcsim.plots import check_figure
-from pcsim.report import report as write_report
-from pcsim.run import run
-from pcsim.sweep import sweep
+
+if TYPE_CHECKING:
+    from pcsim.check import Check
+    from pcsim.config import Config
 
 PRESET = "ecram_li"
-SIZES = {"chips": 16, "limit": 0, "seeds": 3}
+SIZES = {"chips": 32, "limit": 0, "seeds": 3}
 """How large the demo is; tests make it smaller."""
 NOISY: dict[str, dict[str, Any]] = {
     "noise": {"kind": "white_noise", "sigma": 0.05},
@@ -45,7 +37,9 @@ RULES = {"bp": 0.01, "pc": 0.01, "ipc": 0.005}
 
 
 def demo_config(**sections: dict[str, Any]) -> Config:
-    """Return the demo's setting: digits, 64-32-10, tanh, 16 samples at a time, plain flow."""
+    """Return the setting of 3 to 5: digits, 64-32-10, tanh, 16 samples at a time, plain flow."""
+    from pcsim import config as configuration
+
     base: dict[str, Any] = {
         "network": {"sizes": [64, 32, 10]},
         "schedule": {"T": 8, "gamma": 0.2},
@@ -65,6 +59,9 @@ def demo(
     ] = None,
 ) -> None:
     """Check chips on the embedded digits, draw a phase diagram, compare, and write a report."""
+    from pcsim.report import report as write_report
+    from pcsim.terminal import console
+
     out = folder or next(path for path in _folders() if _is_free(path))
     if not _is_free(out):
         raise StoreError(f"{out}: is there already and not empty; give a new folder with --out")
@@ -93,9 +90,15 @@ def _is_free(path: Path) -> bool:
 
 
 def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Check:
+    from pcsim import config as configuration
+    from pcsim import store
+    from pcsim.check import check
+    from pcsim.plots import check_figure
+    from pcsim.terminal import console, progress
+
     console.print(f"check of {name}")
-    settings = demo_config(hardware=hardware)
-    found = check(settings, twins=twins, announce=lambda row: console.print(f"  {row}"))
+    settings = configuration.parse(_physical(hardware), "demo")
+    found = check(settings, twins=twins, watch=progress)
     target = out / f"check_{name}.h5"
     store.save(found.result(), target)
     check_figure(found, target.with_suffix(".png"), name)
@@ -103,8 +106,19 @@ def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Ch
     return found
 
 
+def _physical(hardware: dict[str, Any]) -> dict[str, Any]:
+    """Return what `pcsim check` runs by itself, with other hardware: one sample at a time."""
+    from pcsim.check import DIGITS
+
+    data = DIGITS["data"] | ({"limit": SIZES["limit"]} if SIZES["limit"] else {})
+    return DIGITS | {"data": data, "hardware": hardware}
+
+
 def _phase(out: Path) -> None:
     """Noise × bits without any hidden precision, four chips per cell, all cells in one tensor."""
+    from pcsim.sweep import sweep
+    from pcsim.terminal import console, progress
+
     pieces = {
         "read": NOISY["read"],
         "weights": {**NOISY["weights"], "rounding": "stochastic", "accumulator": False},
@@ -124,6 +138,11 @@ def _phase(out: Path) -> None:
 
 
 def _compare(out: Path) -> None:
+    from pcsim.compare import compare
+    from pcsim.compare.tables import comparison_tables
+    from pcsim.run import run
+    from pcsim.terminal import console, progress
+
     seeds = {"seeds": list(range(SIZES["seeds"]))}
     runs: dict[str, Path] = {}
     for rule, alpha in RULES.items():
@@ -146,6 +165,10 @@ def _compare(out: Path) -> None:
 
 def _cross_check() -> str:
     """Run one chip for a few samples on torch and on Brian2; return how much they differ."""
+    import numpy as np
+
+    from pcsim.run import run
+
     few = {"limit": 8}
     settings: dict[str, Any] = {"data": few, "learning": {"batch": 1, "epochs": 1}}
     try:

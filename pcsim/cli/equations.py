@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
-from pcsim import config as configuration
 from pcsim.cli.run import pairs
-from pcsim.hardware import make_chips
-from pcsim.replicas import Replicas
-from pcsim.timing import Timing
 
 
 def equations(
@@ -24,7 +19,13 @@ def equations(
     ] = None,
 ) -> None:
     """Print the equations of every layer and of the synapses between them."""
+    import torch
+
+    from pcsim import config as configuration
     from pcsim.backends.brian.describe import describe
+    from pcsim.hardware import make_chips
+    from pcsim.replicas import Replicas
+    from pcsim.timing import Timing
 
     settings = configuration.load(config, pairs(change), backend="brian")
     timing = Timing.of(settings)

@@ -1,4 +1,15 @@
-"""`pcsim experiment NAME`: run one of the studies in `experiments/`."""
+"""`pcsim experiment NAME`: run one of the studies in `experiments/`.
+
+A study is a folder there with a module `study`, which has
+
+    main(out)                      measure, print, and write into the folder `out`
+
+or, if it has a table `SCALES` (scale name → setting) with the scale `small` at least,
+
+    main(out, scale)
+
+Nothing else lists it.
+"""
 
 from __future__ import annotations
 
@@ -8,42 +19,20 @@ from typing import Annotated
 
 import typer
 
+import pcsim.experiments
 from pcsim.errors import ConfigError, StoreError
-from pcsim.store.lock import held
 
-NAMES = (
-    "devices",
-    "held_out_devices",
-    "presets",
-    "speed",
-    "spiking",
-    "stability",
-    "streaming",
-    "sweep_overhead",
-    "generative_efficiency",
-    "fullbatch_efficiency",
-    "complexity",
-    "update_time",
-    "cnn_classification",
-    "masked_lm",
-    "conditional_lm",
-    "mlp_classification",
-    "hyperparameter_convergence",
-    "weight_transport",
-    "alexnet",
-    "width",
-    "robustness",
-)
-"""The studies that exist: modules `experiments.NAME`.
-
-A module with a table `SCALES` (scale name → setting) has a function `main(out, scale)`; one
-without has `main(out)`.
-"""
 DEFAULT_SCALE = "small"
 
 
+def names() -> list[str]:
+    """Return the names of the studies that exist, sorted."""
+    (folder,) = pcsim.experiments.__path__
+    return sorted(path.parent.name for path in Path(folder).glob("*/study.py"))
+
+
 def experiment(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(NAMES)}.")],
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(names())}.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")] = Path("out"),
     scale: Annotated[
         str | None,
@@ -54,9 +43,11 @@ def experiment(
     ] = None,
 ) -> None:
     """Run a study: prints its table, writes its result and figure."""
-    if name not in NAMES:
-        raise ConfigError(f"experiment: there is no {name!r}; choose one of {', '.join(NAMES)}")
-    study = import_module(f"experiments.{name}")
+    from pcsim.store.lock import held
+
+    if name not in names():
+        raise ConfigError(f"experiment: there is no {name!r}; choose one of {', '.join(names())}")
+    study = import_module(f"pcsim.experiments.{name}.study")
     scales = getattr(study, "SCALES", None)
     if scales is None and scale is not None:
         raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")

@@ -7,21 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from pcsim.cli.run import pairs
-from pcsim.config import value_of
 from pcsim.errors import ConfigError
-from pcsim.store.files import (
-    check_own,
-    check_suffix,
-    check_target,
-    publish,
-    temporary_for,
-    write_new,
-    writing,
-)
-from pcsim.terminal import terminal
 
 app = typer.Typer(help="Describe, check and fit hardware.", no_args_is_help=True)
 
@@ -29,7 +17,10 @@ app = typer.Typer(help="Describe, check and fit hardware.", no_args_is_help=True
 @app.command("list")
 def list_presets() -> None:
     """List the presets with what they are made of."""
+    from rich.table import Table
+
     from hw_models import known_presets
+    from pcsim.terminal import terminal
 
     table = Table(title="Hardware presets")
     table.add_column("name", no_wrap=True)
@@ -59,7 +50,10 @@ def kinds(
     kind: Annotated[str | None, typer.Argument(help="A kind, for all that is known of it.")] = None,
 ) -> None:
     """List every kind of piece, or print one: fields, units, allowed values, equation, example."""
+    from rich.table import Table
+
     from hw_models.kind_pages import kind_page, kind_rows
+    from pcsim.terminal import terminal
 
     if kind is not None:
         for line in kind_page(kind):
@@ -86,14 +80,14 @@ def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A chip file (.toml), or a preset.")],
 ) -> None:
     """Tell all errors of a chip file at once; else what the chip does, and what was left ideal."""
-    from hw_models import preset_named
+    from hw_models import preset
     from hw_models.chip_words import left_ideal, summary
     from hw_models.preset_file import examine
 
     if file.endswith(".toml"):
         chip, problems = examine(Path(file))
     else:
-        chip, problems = preset_named(file), []
+        chip, problems = preset(file), []
     if chip is not None:
         try:
             chip.substrate()
@@ -155,8 +149,10 @@ def new(
 ) -> None:
     """Write a chip file from a preset or a measurement and the numbers of a data sheet."""
     from hw_models import new_chip as parts
-    from hw_models import preset_named
+    from hw_models import preset as preset_called
     from hw_models.preset_file import text
+    from pcsim.config import value_of
+    from pcsim.store.files import check_suffix, check_target
 
     check_suffix(out, ".toml")
     check_target(out, overwrite)
@@ -167,7 +163,7 @@ def new(
 
         base = fit_curve(read_curve(curve)).hardware(out.stem, curve.name)
     else:
-        base = preset_named(preset)
+        base = preset_called(preset)
     pieces: dict[str, dict[str, Any]] = {
         **(parts.weights(bits, accumulator) if bits is not None else {}),
         **(parts.stuck(_quantity(stuck)) if stuck is not None else {}),
@@ -210,6 +206,7 @@ def _schema_text() -> str:
 def _write_chip(out: Path, content: str, overwrite: bool) -> None:
     """Write a chip file, and the schema that its first line names, unless there is one."""
     from hw_models.schema import FILE
+    from pcsim.store.files import publish, temporary_for, write_new, writing
 
     for path, image, replace in (
         (out, content, overwrite),
@@ -240,10 +237,14 @@ def fit(
     overwrite: Annotated[bool, typer.Option(help="Replace an existing file.")] = False,
 ) -> None:
     """Fit a measured pulse curve to the device laws; write the best as a preset, with a figure."""
+    from rich.table import Table
+
     from hw_models.fit import fit_curve, read_curve
     from hw_models.fit_plot import fit_figure
     from hw_models.preset_file import text
     from pcsim.plots import plain, save
+    from pcsim.store.files import check_own, check_suffix, check_target
+    from pcsim.terminal import terminal
 
     check_suffix(out, ".toml")
     check_target(out, overwrite)

@@ -7,9 +7,6 @@ from typing import Annotated
 
 import typer
 
-from pcsim.cli.progress import console
-from pcsim.report import report as write_report
-
 
 def report(
     stores: Annotated[
@@ -27,6 +24,9 @@ def report(
     title: Annotated[str | None, typer.Option(help="Heading [the names of the stores].")] = None,
 ) -> None:
     """Show stored results on one page that stands alone: figures, tables, configuration."""
+    from pcsim.report import report as write_report
+    from pcsim.terminal import console
+
     path = write_report(stores, out, figures=figures, title=title)
     if figures:
         console.print(f"figures in {figures}")

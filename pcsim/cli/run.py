@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.table import Table
 
-from pcsim import config as configuration
 from pcsim.cli.exit_codes import OF_NO_USE
-from pcsim.cli.progress import console, progress
-from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.plots import chip_run
-from pcsim.run import check_target
-from pcsim.run import run as run_config
-from pcsim.store import Result
-from pcsim.store.files import check_own
-from pcsim.sweep.outcome import DIVERGED, outcome_of
-from pcsim.verdict import verdict_from
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pcsim.config import Config
+    from pcsim.store import Result
 
 
 def run(
@@ -35,6 +29,14 @@ def run(
     overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
 ) -> None:
     """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
+    from pcsim import config as configuration
+    from pcsim.plots import chip_run
+    from pcsim.run import check_target
+    from pcsim.run import run as run_config
+    from pcsim.store.files import check_own
+    from pcsim.sweep.outcome import DIVERGED, outcome_of
+    from pcsim.terminal import console, progress
+
     settings = configuration.load(config, pairs(change))
     target = out or Path("out") / f"{config.stem}.h5"
     check_target(target, overwrite)
@@ -68,6 +70,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 def summary(config: Config, result: Result) -> Table:
     """Return the final numbers, one row per grid cell, mean ± sample SD over the seeds."""
+    import numpy as np
+    from rich.table import Table
+
+    from pcsim.verdict import verdict_from
+
     if config.run.backend != "discrete":
         return verdict_from(result).table(f"verdict: {config.circuit.kind} on {config.data.name}")
     if config.run.automatic:
@@ -90,6 +97,9 @@ def summary(config: Config, result: Result) -> Table:
 
 
 def _automatic_summary(result: Result) -> Table:
+    import numpy as np
+    from rich.table import Table
+
     dims = result.variables["outcome"].dims
     accuracies = [n for n in ("train_accuracy", "test_accuracy") if n in result.variables]
     table = Table(title="automatic run: full batch, no control signal")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pcsim.cli.exit_codes import OF_NO_USE
-from pcsim.cli.progress import console, progress
 from pcsim.cli.run import pairs
-from pcsim.sweep import read_sweep
-from pcsim.sweep import sweep as run_sweep
-from pcsim.sweep.engine import spoken
-from pcsim.sweep.folder import MERGED, SweepFolder
-from pcsim.sweep.survey import Survey, survey_of, survey_of_file
+
+if TYPE_CHECKING:
+    from pcsim.sweep.survey import Survey
 
 MOST_REASONS = 5
 
@@ -47,6 +44,12 @@ def sweep(
     ] = None,
 ) -> None:
     """Run every combination of the swept fields; stopped, the same command goes on."""
+    from pcsim.sweep import read_sweep
+    from pcsim.sweep import sweep as run_sweep
+    from pcsim.sweep.folder import MERGED, SweepFolder
+    from pcsim.sweep.survey import survey_of, survey_of_file
+    from pcsim.terminal import console, progress
+
     folder = SweepFolder(out or Path("out") / f"{config.stem}.sweep")
     if status:
         tell(survey_of_file(config, pairs(change), folder))
@@ -74,6 +77,9 @@ def sweep(
 
 def tell(found: Survey) -> None:
     """Print done, failed and remaining points, and why points failed."""
+    from pcsim.sweep.schedule import spoken
+    from pcsim.terminal import console
+
     words = [f"{found.done} of {found.total} points done"]
     words += [f"{found.diverged} of them diverged"] if found.diverged else []
     words += [f"{found.failed} failed"] if found.failed else []

@@ -46,6 +46,8 @@ class Contender:
     """Test accuracy at the end, as a fraction (seed,)."""
     accuracy_curve: Curve
     energy_curve: Curve | None = None
+    chips: Array | None = None
+    """Of a population, the accuracy of each chip (seed, chip); `accuracy` is its mean."""
     parameters: Array | None = None
     predictions: Array | None = None
     config: Config | None = None

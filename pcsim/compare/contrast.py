@@ -27,6 +27,8 @@ GAP = {
     "bootstrap_high": "upper limit of its bootstrap interval (BCa)",
     "pairs": "seeds behind it",
 }
+SPREAD = {"chip_low": 5, "chip_median": 50, "chip_high": 95}
+"""Percentiles of the accuracy over all chips of a population, whatever their seed."""
 
 
 def contrast(
@@ -59,6 +61,8 @@ def contrast(
     for name, text in GAP.items():
         values = np.array([getattr(one, name) for one in gaps])
         variables[f"gap_{name}"] = Variable(("run",), values, {"long_name": text, "units": "1"})
+    if any(one.chips is not None for one in contenders):
+        variables |= _spread(contenders)
     agreements = [agreement(reference, one) for one in contenders]
     for name, text in ABOUT.items():
         variables[name] = seedwise([one[name] for one in agreements], text)
@@ -72,6 +76,20 @@ def contrast(
     coords = {"run": np.asarray([one.name for one in contenders]), "seed": seeds}
     attrs = _attributes(contenders, target, confidence, unpaired) | dict(origin or {})
     return Result(variables, coords, attrs)
+
+
+def _spread(contenders: Sequence[Contender]) -> dict[str, Variable]:
+    """Return how many chips each run has, and how far their accuracies spread; NaN without any."""
+    counts = np.array([one.chips.shape[1] if one.chips is not None else 0 for one in contenders])
+    about: dict[str, Attr] = {"long_name": "chips per seed; 0: not a population", "units": "1"}
+    spread = {"chips": Variable(("run",), counts, about)}
+    for name, percent in SPREAD.items():
+        values = [
+            np.nan if c.chips is None else np.percentile(c.chips, percent) for c in contenders
+        ]
+        about = {"long_name": f"test accuracy, {percent} % of the chips below it", "units": "1"}
+        spread[name] = Variable(("run",), np.array(values), about)
+    return spread
 
 
 def _by_seed(contenders: Sequence[Contender], values: Sequence[Array], seeds: Array) -> Array:

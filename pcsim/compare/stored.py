@@ -19,16 +19,24 @@ from pcsim import config as configuration
 from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.store import Result
+from pcsim.store import Result, Variable
 from pcsim.timing import Timing
+
+CHIP = "chip"
+SINGLE = Variable((), np.zeros(()))
 
 
 def from_result(name: str, source: str, result: Result, at: Mapping[str, float]) -> Contender:
-    """Return a contender; `at` chooses the value of every grid axis."""
+    """Return a contender; `at` chooses the value of every grid axis.
+
+    Chips that are not chosen from are a population: a seed has their mean; their spread is kept.
+    """
     if "config" not in result.attrs:
         raise ConfigError(f"{source}: holds no configuration; give a result of `pcsim run`")
     config = configuration.from_json(str(result.attrs["config"]))
     axes, at = grid_axes(result), dict(at)
+    population = CHIP in axes and CHIP not in at
+    axes = tuple(axis for axis in axes if axis != CHIP or not population)
     accuracy = next((n for n in ("accuracy", "test_accuracy") if n in result.variables), None)
     if accuracy is None:
         raise ConfigError(
@@ -50,9 +58,16 @@ def from_result(name: str, source: str, result: Result, at: Mapping[str, float])
         for axis in axes:
             values = np.take(values, _index(result, axis, at[axis], source), axis=dims.index(axis))
             dims.remove(axis)
-        return np.moveaxis(values, dims.index("seed"), 0)
+        order = [dims.index(d) for d in ("seed", CHIP) if d in dims]
+        return np.moveaxis(values, order, range(len(order)))
 
-    final = take(accuracy)
+    def mean(variable: str) -> Array | None:
+        """Return a variable (seed, …), its mean over a population of chips."""
+        values = take(variable)
+        chips = population and CHIP in result.variables.get(variable, SINGLE).dims
+        return values.mean(1) if chips and values is not None else values
+
+    final = mean(accuracy)
     assert final is not None
     rate = Rate(config, result, at.get("gamma", config.schedule.gamma) if "gamma" in axes else None)
     return Contender(
@@ -61,10 +76,11 @@ def from_result(name: str, source: str, result: Result, at: Mapping[str, float])
         fields=_flat(config.model_dump(mode="json")),
         seeds=result["seed"],
         accuracy=final,
-        accuracy_curve=_accuracy_curve(final, take("test_accuracy"), result, rate),
-        energy_curve=_energy_curve(take("train_energy"), take("energy"), result, rate),
-        parameters=take("parameters"),
-        predictions=take("predictions"),
+        accuracy_curve=_accuracy_curve(final, mean("test_accuracy"), result, rate),
+        energy_curve=_energy_curve(mean("train_energy"), mean("energy"), result, rate),
+        chips=take(accuracy) if population else None,
+        parameters=None if population else take("parameters"),
+        predictions=None if population else take("predictions"),
         config=config,
         origin=json.loads(str(result.attrs.get("data_origin", "{}"))),
     )

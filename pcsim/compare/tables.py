@@ -7,13 +7,16 @@ import warnings
 
 import numpy as np
 
+from pcsim.compare.contrast import SPREAD
 from pcsim.rows import Rows
 from pcsim.store import Result
 
 
 def comparison_tables(result: Result) -> list[Rows]:
-    """Return accuracy and gap; agreement; cost of the target; and what differs."""
-    found = [_gaps(result), _agreement(result), _costs(result)]
+    """Return accuracy and gap; spread over chips; agreement; cost of the target; differences."""
+    found = [_gaps(result)]
+    found += [_spread(result)] if "chips" in result.variables else []
+    found += [_agreement(result), _costs(result)]
     settings = json.loads(str(result.attrs["settings"]))
     rows = tuple(
         (run, field, text) for run, all_ in settings.items() for field, text in all_.items()
@@ -51,6 +54,17 @@ def _gaps(result: Result) -> Rows:
         tuple(rows),
         f"not like with like: {caption}" if caption else "",
     )
+
+
+def _spread(result: Result) -> Rows:
+    columns = ("run", "chips per seed", "5 %", "median", "95 %")
+    rows = []
+    for k, name in enumerate(result["run"]):
+        if result["chips"][k]:
+            numbers = [f"{100 * result[n][k]:.2f}" for n in SPREAD]
+            rows.append((str(name), str(result["chips"][k]), *numbers))
+    caption = "over all chips of all seeds; the gaps above are between means over chips"
+    return Rows("spread over chips, accuracy in %", columns, tuple(rows), caption)
 
 
 def _limits(result: Result, k: int, prefix: str) -> str:

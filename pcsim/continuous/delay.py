@@ -26,26 +26,31 @@ class DelayLine:
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
-        self._ring: list[Tensor] = []
-        self._position = 0
+        self.ring = torch.empty(0)
+        """What is under way, (slot, …)."""
+        self.position = 0
+        """The slot that takes in the next value."""
+
+    def begin(self, like: Tensor) -> None:
+        """Make room for values like this one, if there is none."""
+        if self.ring.shape[1:] != like.shape or not len(self.ring):
+            self.ring, self.position = like.new_zeros(self.steps + 1, *like.shape), 0
 
     def pass_through(self, value: Tensor) -> Tensor:
         """Take in the present value, give out the delayed one."""
         if self.steps == 0:
             return value
-        if not self._ring or self._ring[0].shape != value.shape:
-            self._ring = [torch.zeros_like(value) for _ in range(self.steps + 1)]
-            self._position = 0
-        self._ring[self._position].copy_(value)
-        self._position = (self._position + 1) % (self.steps + 1)
-        return self._ring[self._position]
+        self.begin(value)
+        self.ring[self.position].copy_(value)
+        self.position = (self.position + 1) % (self.steps + 1)
+        return self.ring[self.position]
 
     def state(self, name: str) -> dict[str, Tensor]:
         """Return what is under way, the oldest first, for a checkpoint."""
-        if not self._ring:
+        if not len(self.ring):
             return {}
-        return {name: torch.stack(self._ring[self._position :] + self._ring[: self._position])}
+        return {name: self.ring.roll(-self.position, 0)}
 
     def restore(self, name: str, state: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint."""
-        self._ring, self._position = [value.clone() for value in state.get(name, ())], 0
+        self.ring, self.position = state.get(name, torch.empty(0)).clone(), 0

@@ -39,6 +39,7 @@ from pcsim.kernels.on_chip import (
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.transport import Feedback
+from pcsim.maps import Prior
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
 
@@ -187,7 +188,8 @@ class ErrorFlow:
         for index, membrane in self._membrane.items():
             membrane.copy_(self.field.x[index])
 
-    def _keep_floors(self) -> None:
+    def keep_floors(self) -> None:
+        """Let no learned variance be below its floor."""
         for views, floor in self._floors:
             views["log_var"].clamp_(min=floor)
 
@@ -195,7 +197,7 @@ class ErrorFlow:
         """Return the force on every fast state, at the present state."""
         field, circuit = self.field, self.circuit
         self.feedback.refresh()
-        self._keep_floors()
+        self.keep_floors()
         self._read_arrays()
         self.inputs.predict(field.predicted, self._alpha())
         field.errors(field.predicted)
@@ -311,6 +313,13 @@ class ErrorFlow:
         """Return the rate of a followed input (there is none where τ_w differs per weight)."""
         return 0.0 if isinstance(self.tau_w, Tensor) else self.dt / self.tau_w * self.scale
 
+    def communicate(self) -> None:
+        """Signals flow all the time: there are no events."""
+
+    def events(self) -> dict[str, Tensor]:
+        """Return no events."""
+        return {}
+
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of every weight array, at the state of the last `forces`."""
         rates = []
@@ -334,12 +343,12 @@ class ErrorFlow:
     def settle_weights(self) -> None:
         """Write what was kept back while an input was clamped."""
         self.inputs.write(self._alpha())
-        self._keep_floors()
+        self.keep_floors()
 
     def settle_rows(self, rows: Tensor) -> None:
         """Write what was kept back of these chips alone."""
         self.inputs.write_rows(self._alpha(), rows)
-        self._keep_floors()
+        self.keep_floors()
 
     def kept_back(self) -> dict[str, Tensor]:
         """Return what moves instead of weights that are kept back, by name."""
@@ -385,7 +394,7 @@ class ErrorFlow:
         field = self.field
         state = self.moving() | clamped(field.x, {*field.free, *field.transparent})
         state |= {f"u{i}": u for i, u in self._membrane.items()} | self.inputs.state()
-        for name, lines in self._lines().items():
+        for name, lines in self.lines().items():
             for index, line in lines.items():
                 state |= line.state(f"{name}{index}")
         if field.mask is not None:
@@ -401,9 +410,48 @@ class ErrorFlow:
         }
         set_moving(self.moving(), state)
         self.inputs.restore(state)
-        for name, lines in self._lines().items():
+        for name, lines in self.lines().items():
             for index, line in lines.items():
                 line.restore(f"{name}{index}", state)
 
-    def _lines(self) -> dict[str, dict[int, DelayLine]]:
+    def held(self, k: int, name: str) -> Tensor:
+        """Return the memory of a state of node k, by its name in the equations."""
+        if name == "err":
+            return self.err[k]
+        known = self._membrane.get(k) if name == "u" else self.field.x[k]
+        return self.field.x[k].clone() if known is None else known
+
+    def saw(
+        self,
+        k: int,
+        x: Tensor | None,
+        mu: Tensor | None,
+        err: Tensor | None,
+        log_var: Tensor | None,
+    ) -> None:
+        """Let errors and energy of node k be those that somebody else has computed a step from.
+
+        Main arguments:
+            x, mu: state and prediction; None: the clamped state, the mean of the prior.
+            err: the error as soma, feedback and plasticity saw it; None: as it was computed.
+            log_var: ln σ² where it learns: it has moved since.
+        """
+        field = self.field
+        energy, prior = field.energies[k], self.network.nodes[k].map
+        assert energy
+        x = field.x[k] if x is None else x
+        if mu is None:
+            assert isinstance(prior, Prior)
+            mu = torch.full_like(x, prior.mean)
+        field.knows_errors, field.mu[k] = True, mu
+        energy.errors(x, mu)
+        if isinstance(energy, PrecisionGaussian) and log_var is not None:
+            energy.seen_with(log_var)
+        if k in self._raw:
+            self._raw[k].copy_(self._gaussian[k].eps)
+        if err is not None:
+            field.error_was_read(k, err)
+
+    def lines(self) -> dict[str, dict[int, DelayLine]]:
+        """Return all delay lines, by name and node."""
         return {"late": self._late, "late_feedback": self._late_fb}

@@ -95,6 +95,12 @@ class Flow(Protocol):
     def follow(self) -> None:
         """Let rates follow a look-ahead, as `learn` does, with the weights left alone."""
 
+    def communicate(self) -> None:
+        """Let the events that a step has caused arrive, at its end; most circuits have none."""
+
+    def events(self) -> dict[str, Tensor]:
+        """Return the events so far (chip, unit), by sender, over all samples."""
+
     def weight_rates(self) -> list[Tensor]:
         """Return dθ/dt of every weight array, at the state of the last `forces`."""
 

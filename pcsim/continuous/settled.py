@@ -4,8 +4,9 @@
 
 The states start at the feed-forward pass. Where that is the stationary state already (no offset at
 an error, a feedback or a soma, interneurons that predict exactly), it is the answer at once.
-Signals that change by themselves (noise, memory, drift) never come to rest: they are integrated for
-a fixed time. Pure delays are left out: they change how a circuit comes to rest, not where.
+Signals that change by themselves (noise, memory, drift, events) never come to rest: they are
+integrated for a fixed time. Pure delays are left out: they change how a circuit comes to rest, not
+where.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ PATIENCE = 200.0
 """How long a circuit may take to come to rest, in time constants of its slowest part."""
 FLUCTUATING = 10.0
 """How long a circuit is integrated that never comes to rest, in the same time constants."""
+LAGS = ("tau_err", "tau_apical", "tau_inter", "tau_s")
+"""Time constants besides that of the somas, where a circuit has them."""
 ONCE = ("input", "output", "write")
 """Sites that do not act while a circuit settles."""
 
@@ -48,8 +51,8 @@ class Settled:
         assert isinstance(engine.solver, Euler)
         self.engine, self._solver = engine, engine.solver
         circuit = engine.circuit
-        slowest = max(circuit.tau_x, circuit.tau_err, circuit.tau_apical, circuit.tau_inter)
-        self._fluctuates = fluctuates(circuit, substrate)
+        slowest = max(circuit.tau_x, *(getattr(circuit, name) for name in LAGS))
+        self._fluctuates = fluctuates(circuit, substrate) or bool(engine.flow.events())
         time = FLUCTUATING if self._fluctuates else PATIENCE
         self._steps = ceil(time * slowest / engine.dt)
         resolution = torch.finfo(engine.params.flat.dtype).eps
@@ -62,6 +65,7 @@ class Settled:
         for array, given in zip(flow.weights, weights, strict=True):
             array.copy_(given)
         flow.load([*[None] * (len(self.engine.network.nodes) - 1), inputs[None]])
+        self.engine.zero_states()  # nothing is left of the last inputs
         flow.feedforward()
         answer = flow.states()["x0"].clone()
         if self._fluctuates:
@@ -87,6 +91,7 @@ class Settled:
         flow.follow()
         self.engine.steps += 1
         self._solver.move(forces)
+        flow.communicate()
         if self.engine.chips:
             self.engine.chips.advance()
         return (largest <= self._rest) | ~torch.isfinite(largest)

@@ -83,6 +83,7 @@ class Euler:
         forces = flow.forces()
         flow.learn(self.dt)
         self.move(forces)
+        flow.communicate()
 
     def look_back(self, flow: Flow) -> None:
         """Nothing was computed since."""

@@ -6,11 +6,12 @@ tell in `origin` which files were read and whether each is the published one.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pcsim.datasets import download, formats
+from pcsim.datasets import download, formats, own
 from pcsim.datasets.locate import Located, find_file
 from pcsim.datasets.registry import Entry, entry, names
 from pcsim.datasets.tiny_imagenet import read_tiny_imagenet
@@ -30,27 +31,33 @@ class Dataset:
     """Images and labels, split into training and test set.
 
     `x_train` and `x_test` are float32 of shape (N, *shape) in [0, 1], `y_train` and `y_test` int64.
+    Own data (`pcsim.datasets.own`) are float64, in whichever units they came; 0 classes: no labels.
     `origin` maps each file that was read to "published", "embedded", or what else it is.
     """
 
     name: str
-    x_train: npt.NDArray[np.float32]
+    x_train: npt.NDArray[np.floating[Any]]
     y_train: npt.NDArray[np.int64]
-    x_test: npt.NDArray[np.float32]
+    x_test: npt.NDArray[np.floating[Any]]
     y_test: npt.NDArray[np.int64]
     classes: int
     origin: Mapping[str, str]
     shape: tuple[int, ...]
 
 
-def load(name: str, *, unverified: bool = False) -> Dataset:
+def load(name: str, *, unverified: bool = False, sha256: str | None = None) -> Dataset:
     """Load the images of a data set, downloading them if they are not here.
+
+    A name that ends in .npz or .csv is a file of one's own: see `pcsim.datasets.own`. With
+    `sha256`, it must hold the values that have this checksum.
 
     The published split is kept. The digits have none: there, within each class and in the order of
     the file, every fifth sample is a test sample. Tiny ImageNet's test set is described in
     `pcsim.datasets.tiny_imagenet`. With `unverified`, local files that are not the published ones
     are used, and `origin` gives their checksums.
     """
+    if own.is_own(name):
+        return own.load(name, sha256)
     found = entry(name)
     if found.kind != "images":
         raise DataError(f"the data set '{name}' is text; it is read with `load_text`, not `load`.")

@@ -122,6 +122,11 @@ class PrecisionGaussian:
         """Return −ξ."""
         return -self.xi
 
+    def seen_with(self, log_var: Tensor) -> None:
+        """Let ξ and the cost be those with this ln σ²: it was learned since."""
+        self._seen = log_var
+        torch.mul(self.eps, torch.exp(-log_var), out=self.xi)
+
     @property
     def variance(self) -> Tensor:
         """Return σ², broadcastable to (replica, sample, unit)."""

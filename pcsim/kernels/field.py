@@ -224,6 +224,14 @@ class Field:
             self._true_errors[index] = energy.xi.clone()
             energy.xi.copy_(self._error_reads[index](energy.xi))
 
+    def error_was_read(self, index: int, signal: Tensor) -> None:
+        """Take note of ξ as soma, feedback and plasticity saw it."""
+        energy = self.energies[index]
+        assert energy
+        if index in self._error_reads and not self.reads_errors_late:
+            self._true_errors[index] = energy.xi.clone()
+        energy.xi.copy_(signal)
+
     def read_signal(self, index: int, signal: Tensor) -> Tensor:
         """Return an error signal of a node as hardware reads it."""
         hook = self._error_reads.get(index)

@@ -1,4 +1,7 @@
-"""Nonlinearities f and their pull-back v ↦ f'(x)ᵀ v, each as one fused ATen operation.
+"""Nonlinearities f and their pull-back v ↦ f'(x)ᵀ v, in place.
+
+What they are stands as text in `pcsim.maps.nonlinearities`. Those that are used most have fused
+ATen operations here, held to the text by a test; all others are run from their text.
 
 Every pull-back receives both x and r = f(x), and uses whichever needs no second evaluation of f.
 """
@@ -10,6 +13,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from pcsim.maps.nonlinearities import row
+from pcsim.substrate.expression import Expression
 
 aten = torch.ops.aten
 LEAK = 0.01
@@ -30,7 +36,26 @@ def _softmax_pull(v: Tensor, x: Tensor, r: Tensor) -> Tensor:
     return v.mul_(r)
 
 
-NONLINEARITIES: dict[str, Nonlinearity] = {
+def from_text(name: str) -> Nonlinearity:
+    """Return a nonlinearity that evaluates its row of the table, or its own expression."""
+    known = row(name)
+    f, slope = Expression(known.f).bind({}), Expression(known.slope).bind({})
+
+    def apply(x: Tensor, out: Tensor) -> Tensor:
+        return out.copy_(f({"x": x}))  # type: ignore[arg-type]
+
+    return Nonlinearity(apply, lambda v, x, r: v.mul_(slope({"x": x, "r": r})))
+
+
+class _Known(dict[str, Nonlinearity]):
+    """Fused nonlinearities by name; any other is made from its text when it is asked for."""
+
+    def __missing__(self, name: str) -> Nonlinearity:
+        self[name] = from_text(name)
+        return self[name]
+
+
+FUSED: dict[str, Nonlinearity] = {
     "identity": Nonlinearity(lambda x, out: out.copy_(x), lambda v, x, r: v),
     "tanh": Nonlinearity(
         lambda x, out: torch.tanh(x, out=out),
@@ -54,3 +79,4 @@ NONLINEARITIES: dict[str, Nonlinearity] = {
     ),
     "softmax": Nonlinearity(lambda x, out: torch.softmax(x, -1, out=out), _softmax_pull),
 }
+NONLINEARITIES = _Known(FUSED)

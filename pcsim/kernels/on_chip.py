@@ -34,9 +34,10 @@ LAGS = ("tau_err", "tau_apical", "tau_inter")
 def require_sites(chips: Chips, circuit: Circuit, replicas: int) -> None:
     """Refuse, by name, effects at sites that a circuit does not have."""
     kind, own = circuit.kind, {"tau_x", "velocity"}
-    if kind == "sacramento":
+    instead = {"sacramento": "dendritic", "spiking": "error_units"}
+    if kind in instead:
         raise UnsupportedError(
-            "circuit.kind sacramento: hardware effects are not available there; use dendritic"
+            f"circuit.kind {kind}: hardware effects are not available there; use {instead[kind]}"
         )
     own |= {"tau_w"} if kind in ("algebraic", "error_units") else {"g_basal", "g_apical"}
     own |= {name for name in LAGS if getattr(circuit, name)}

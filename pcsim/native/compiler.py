@@ -27,6 +27,7 @@ FLAGS = (
     "-ffp-contract=off",  # a·b + c rounds twice, everywhere alike: vector and scalar code agree
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fopenmp-simd",
     "-fPIC",
     "-shared",
 )
@@ -51,7 +52,7 @@ def library(source: str) -> Library:
         return Library(None, f"no C compiler found (tried $CC, {', '.join(COMPILERS)})")
     try:
         version = _run([compiler, "--version"])
-        parts = (source, compiler, version, " ".join(FLAGS), _processor())
+        parts = (source, compiler, version, " ".join(_flags()), _processor())
         name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32] + ".so"
         path = _folder() / name
         if not path.exists():
@@ -59,6 +60,11 @@ def library(source: str) -> Library:
         return Library(ctypes.CDLL(str(path)))
     except (OSError, subprocess.SubprocessError) as error:
         return Library(None, f"{compiler}: {_sentence(error)}")
+
+
+def _flags() -> list[str]:
+    """Return all flags: those of `$PCSIM_CFLAGS` behind our own, such as sanitizers."""
+    return [*FLAGS, *os.environ.get("PCSIM_CFLAGS", "").split()]
 
 
 def _compiler() -> str | None:
@@ -121,7 +127,7 @@ def _compile(compiler: str, source: str, path: Path) -> None:
     text = Path(partial + ".c")
     try:
         text.write_text(source, encoding="utf-8")
-        _run([compiler, *FLAGS, str(text), "-o", partial, "-lm"])
+        _run([compiler, *_flags(), str(text), "-o", partial, "-lm"])
         os.replace(partial, path)
     finally:
         text.unlink(missing_ok=True)

@@ -14,27 +14,31 @@
 
 #define CHUNK 64
 
-static void words(uint64_t key, uint64_t step, uint64_t first, uint32_t out[4][CHUNK])
+/* One round; 32-bit words stand in 64-bit lanes, where processors multiply them side by side. */
+#define ROUND                                                                                      \
+    {                                                                                              \
+        const uint64_t p = a * 0xD2511F53u, q = c * 0xCD9E8D57u;                                   \
+        a = (q >> 32) ^ b ^ k0;                                                                    \
+        c = (p >> 32) ^ d ^ k1;                                                                    \
+        b = (uint32_t)q;                                                                           \
+        d = (uint32_t)p;                                                                           \
+        k0 += 0x9E3779B9u;                                                                         \
+        k1 += 0xBB67AE85u;                                                                         \
+    }
+#define PHILOX(key, step, block)                                                                   \
+    uint64_t a = (uint32_t)(block), b = (block) >> 32, c = (uint32_t)(step), d = (step) >> 32;     \
+    uint32_t k0 = (uint32_t)(key), k1 = (uint32_t)((key) >> 32);                                   \
+    ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND ROUND
+
+static void words(uint64_t key, uint64_t step, uint64_t first, int blocks, uint32_t out[4][CHUNK])
 {
-    const uint32_t low = (uint32_t)step, high = (uint32_t)(step >> 32);
-    for (int i = 0; i < CHUNK; i++) {
+    for (int i = 0; i < blocks; i++) {
         const uint64_t block = first + (uint64_t)i;
-        uint32_t a = (uint32_t)block, b = (uint32_t)(block >> 32), c = low, d = high;
-        uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-        for (int round = 0; round < 10; round++) {
-            const uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c;
-            const uint32_t na = (uint32_t)(q >> 32) ^ b ^ k0, nc = (uint32_t)(p >> 32) ^ d ^ k1;
-            b = (uint32_t)q;
-            d = (uint32_t)p;
-            a = na;
-            c = nc;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        out[0][i] = a;
-        out[1][i] = b;
-        out[2][i] = c;
-        out[3][i] = d;
+        PHILOX(key, step, block)
+        out[0][i] = (uint32_t)a;
+        out[1][i] = (uint32_t)b;
+        out[2][i] = (uint32_t)c;
+        out[3][i] = (uint32_t)d;
     }
 }
 
@@ -130,9 +134,9 @@ static inline void turn_float(uint32_t word, float *c, float *s)
 }
 
 #define FILL(REAL, LN, TURN, ROOT, UNIFORM)                                                        \
-    static void normals_##REAL(uint32_t in[4][CHUNK], REAL *out)                                   \
+    static void normals_##REAL(uint32_t in[4][CHUNK], int blocks, REAL *out)                       \
     {                                                                                              \
-        for (int i = 0; i < CHUNK; i++) {                                                          \
+        for (int i = 0; i < blocks; i++) {                                                         \
             REAL c, s, r;                                                                          \
             r = ROOT((REAL)-2 * LN(in[0][i]));                                                     \
             TURN(in[1][i], &c, &s);                                                                \
@@ -144,9 +148,9 @@ static inline void turn_float(uint32_t word, float *c, float *s)
             out[4 * i + 3] = r * s;                                                                \
         }                                                                                          \
     }                                                                                              \
-    static void uniforms_##REAL(uint32_t in[4][CHUNK], REAL *out)                                  \
+    static void uniforms_##REAL(uint32_t in[4][CHUNK], int blocks, REAL *out)                      \
     {                                                                                              \
-        for (int i = 0; i < CHUNK; i++)                                                            \
+        for (int i = 0; i < blocks; i++)                                                           \
             for (int lane = 0; lane < 4; lane++)                                                   \
                 out[4 * i + lane] = UNIFORM(in[lane][i]);                                          \
     }                                                                                              \
@@ -164,11 +168,13 @@ static inline void turn_float(uint32_t word, float *c, float *s)
                 int64_t take = 4 * CHUNK - skip;                                                   \
                 if (take > count - done)                                                           \
                     take = count - done;                                                           \
-                words(keys[chip], step, block, raw);                                               \
+                /* whole vectors: a few numbers more than asked for cost nothing */                \
+                const int blocks = (int)((skip + take + 31) / 32 * 8);                             \
+                words(keys[chip], step, block, blocks, raw);                                       \
                 if (normal)                                                                        \
-                    normals_##REAL(raw, made);                                                     \
+                    normals_##REAL(raw, blocks, made);                                             \
                 else                                                                               \
-                    uniforms_##REAL(raw, made);                                                    \
+                    uniforms_##REAL(raw, blocks, made);                                            \
                 memcpy(row + done, made + skip, (size_t)take * sizeof(REAL));                      \
                 done += take;                                                                      \
                 block += CHUNK;                                                                    \
@@ -186,7 +192,7 @@ FILL(float, ln_float, turn_float, sqrtf, UNIFORM_FLOAT)
 void philox_words(uint64_t key, uint64_t step, uint64_t block, uint32_t out[4])
 {
     uint32_t raw[4][CHUNK];
-    words(key, step, block, raw);
+    words(key, step, block, 1, raw);
     for (int lane = 0; lane < 4; lane++)
         out[lane] = raw[lane][0];
 }

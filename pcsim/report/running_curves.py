@@ -16,6 +16,12 @@ from pcsim.report.view import RUNNING, Array, Cell, View
 POINTS = 200
 """At most so many points per curve: means over neighbours, which keeps a stream readable."""
 LINES = 6
+PARTS = {
+    "node": " Node 0 is the label or datum, the last one the input.",
+    "sender": " Somas send rates down, apical compartments errors up; layer 0 is the output. The "
+    "left panel is the mean over the senders.",
+}
+"""Axes whose parts are shown beside their total, or their mean, and what is said of them."""
 LABELS = {"time": "simulated time, s", "accuracy_time": "simulated time, s"}
 
 
@@ -36,6 +42,7 @@ QUANTITIES = (
     Quantity("train_energy", "Energy in training", "energy F per sample", log=True),
     Quantity("energy", "Energy", "energy F per sample", log=True),
     Quantity("test_accuracy", "Accuracy in training", "test accuracy, %", 100),
+    Quantity("events", "Events", "events per unit and sample"),
     Quantity("weight_change", "Movement of the weights", "|θ − θ(0)| / |θ(0)|", single=True),
 )
 
@@ -59,10 +66,10 @@ def running_curves(view: View) -> list[Drawing]:
 
 
 def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -> Drawing:
-    has_nodes = "node" in view.result.variables[name].dims
-    total = values.sum(-1) if has_nodes else values
+    parts = next((d for d in view.result.variables[name].dims if d in PARTS), None)
+    total = values if parts is None else values.sum(-1) if parts == "node" else values.mean(-1)
     cells = _few(view, total)
-    layers = has_nodes and len(cells) == 1
+    layers = parts is not None and len(cells) == 1
     figure = Figure(figsize=(9 if layers else 6, 3.6), layout="constrained")
     panels: list[Axes] = list(figure.subplots(1, 2 if layers else 1, squeeze=False)[0])
     told_apart = [a for k, a in enumerate(view.swept) if len({cell[k] for cell in cells}) > 1]
@@ -71,11 +78,13 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
         label = view.cell_name(cell, told_apart) or "median"
         _band(panels[0], x, rows, k, label, with_band=len(rows) > 1)
     panels[0].set_ylabel(quantity.label)
-    if layers:
-        for node in range(values.shape[-1]):
-            rows = values[cells[0]][..., node]
-            _band(panels[1], _positions(view, axis, cells[0]), rows, node, f"node {node}")
-        panels[1].set_ylabel("energy by node, median")
+    if layers and parts is not None:
+        labels = view.result[parts] if parts in view.result.coords else range(values.shape[-1])
+        for k, label in enumerate(labels):
+            part = f"node {label}" if parts == "node" else str(label)
+            rows = values[cells[0]][..., k]
+            _band(panels[1], _positions(view, axis, cells[0]), rows, k, part)
+        panels[1].set_ylabel(f"{quantity.name} by {parts}, median")
     for panel in panels:
         if quantity.log:
             log_energy(panel)
@@ -90,8 +99,8 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
     held = [a for a in view.varied if a not in told_apart]
     if held and cells:
         caption += f" Here: {view.cell_name(cells[0], held)}."
-    if layers:
-        caption += " Node 0 is the label or datum, the last one the input."
+    if layers and parts is not None:
+        caption += PARTS[parts]
     return Drawing(name.replace("@", "_"), quantity.title, caption, figure)
 
 

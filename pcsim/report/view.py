@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 Cell = tuple[int, ...]
 
 RUNNING = ("epoch", "time", "accuracy_time", "step", "record", "energy_record")
-INNER = ("node", "map", "parameter", "test_sample", "run", "pulse")
+INNER = ("node", "map", "sender", "parameter", "test_sample", "run", "pulse")
 POPULATION = ("seed", "chip", "replica")
 OUTCOMES = ("verdict.outcome", "outcome")
 

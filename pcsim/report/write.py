@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
+from pcsim import __version__
 from pcsim.errors import StoreError
 from pcsim.report.along_axes import accuracy_along_axes, margins
 from pcsim.report.chip_spread import chip_spread
@@ -75,7 +75,7 @@ def report(
         "…" if len(seen) > 4 else ""
     )
     words = "1 store" if len(seen) == 1 else f"{len(seen)} stores"
-    text = page(heading, f"pcsim report of {words}.", sections, metadata.version("pcsim"))
+    text = page(heading, f"pcsim report of {words}.", sections, __version__)
     write_own(target, text.encode(), MARK)
     return target
 

@@ -21,6 +21,9 @@ from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise
 from pcsim.substrate.transform import Clock, Transform
 
+AT_ONCE = 512
+"""Chips whose devices are drawn together: what is only on the way to a device is not kept."""
+
 
 class Remembering(Protocol):
     """Whoever holds memory of effects: a transform, or a backend that computes by itself."""
@@ -74,7 +77,7 @@ class Chips:
         effects = self.substrate.at(site)
         if not effects:
             return None
-        fixed = [self._shared(effect, layer, shape, array) for effect in effects]
+        fixed = [self.shared(effect, layer, shape, array) for effect in effects]
         made = Transform(effects, fixed, f"{site}{layer}{array}", self.noise, self.clock)
         self._made.append(made)
         return made
@@ -94,7 +97,7 @@ class Chips:
         """Take over the time of the chips that run, and what their arrays remember."""
         self.clock.step = self.clock.began = chips.clock.step
         memory = chips.state()
-        for transform in self._transforms():
+        for transform in self.transforms():
             transform.forget()
             transform.applied = chips.clock.step - 1
             if transform.of_weights:
@@ -103,12 +106,13 @@ class Chips:
     def show_from(self, sample: int) -> None:
         """Begin a new part of a list of samples: signals of other samples are forgotten."""
         self.clock.first_sample = sample
-        for transform in self._transforms():
+        for transform in self.transforms():
             if not transform.of_weights:
                 transform.forget()
                 transform.applied = self.clock.step - 1
 
-    def _transforms(self) -> list[Transform]:
+    def transforms(self) -> list[Transform]:
+        """Return the transforms that were put in place."""
         return [made for made in self._made if isinstance(made, Transform)]
 
     def unwatched(self) -> Chips:
@@ -142,14 +146,38 @@ class Chips:
             value = bound({"s": value, "dt": self.clock.dt, "t": 0.0})
         return value
 
-    def _shared(
+    def shared(
         self, effect: Effect, layer: int, shape: tuple[int, ...], array: str
     ) -> dict[str, Value]:
         """Return what is fixed for an effect at a place, drawn once for all who look there."""
         key = (effect.name, layer, shape, array)
         if key not in self._fixed:
-            self._fixed[key] = self.fixed(effect, layer, shape, array)
+            self._fixed[key] = self._needed(effect, layer, shape, array)
         return self._fixed[key]
+
+    def _needed(
+        self, effect: Effect, layer: int, shape: tuple[int, ...], array: str
+    ) -> dict[str, Value]:
+        """Return of what is fixed what the effect's texts speak of; few chips at a time."""
+        texts = [effect.becomes, *(t for m in effect.memory.values() for t in (m.start, m.update))]
+        names = frozenset().union(*(Expression(text).names for text in texts))
+        whole: dict[str, Value] = {}
+        for first in range(0, len(self.ids), AT_ONCE):
+            some, rows = copy(self), slice(first, first + AT_ONCE)
+            some.ids = self.ids[rows]
+            some.lists = {key: values[rows] for key, values in self.lists.items()}
+            for name, value in some.fixed(effect, layer, shape, array).items():
+                if name not in names:
+                    continue
+                if isinstance(value, Tensor) and len(some.ids) < len(self.ids):
+                    if first == 0:
+                        whole[name] = value.new_empty(len(self.ids), *value.shape[1:])
+                    room = whole[name]
+                    assert isinstance(room, Tensor)
+                    room[rows] = value
+                else:
+                    whole[name] = value
+        return whole
 
     def fixed(
         self, effect: Effect, layer: int, shape: tuple[int, ...], array: str = ""

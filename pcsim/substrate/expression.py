@@ -1,7 +1,6 @@
 """Elementwise expressions: one text that torch runs, Brian2 runs, and the documentation prints.
 
-The grammar is what both understand: + − * / **, comparisons inside int(…), and the functions of
-`FUNCTIONS`. `int(a > b)` is 1 where the comparison holds, else 0.
+The grammar stands in `pcsim.grammar`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim.errors import ConfigError
+from pcsim.grammar import names_in, parsed
 from pcsim.substrate.in_place import functions, rewritten
 
 Value = float | Tensor
@@ -85,26 +84,6 @@ FUNCTIONS: dict[str, Any] = {
 _IN_PLACE = functions(FUNCTIONS)
 _GLOBALS = {"__builtins__": {"__import__": __import__}}
 """Torch may import a part of itself at its first use; an expression has no name for it."""
-_ALLOWED = (
-    ast.Expression,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.Add,
-    ast.Sub,
-    ast.Mult,
-    ast.Div,
-    ast.Pow,
-    ast.USub,
-    ast.Call,
-    ast.Name,
-    ast.Load,
-    ast.Constant,
-    ast.Compare,
-    ast.Lt,
-    ast.LtE,
-    ast.Gt,
-    ast.GtE,
-)
 
 
 class Expression:
@@ -112,29 +91,12 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        try:
-            self._tree = ast.parse(text, mode="eval")
-        except SyntaxError as error:
-            raise ConfigError(f"expression {text!r}: is not an expression ({error.msg})") from None
-        for node in ast.walk(self._tree):
-            if not isinstance(node, _ALLOWED):
-                raise ConfigError(
-                    f"expression {text!r}: {type(node).__name__} is not allowed; use + - * / **, "
-                    f"int(a > b), and {', '.join(FUNCTIONS)}"
-                )
-            if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
-                raise ConfigError(f"expression {text!r}: {node.value!r} is not a number")
-            if isinstance(node, ast.Call) and not (
-                isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
-            ):
-                raise ConfigError(
-                    f"expression {text!r}: unknown function; known are {', '.join(FUNCTIONS)}"
-                )
+        self._tree = parsed(text)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """Symbols without the functions."""
-        return frozenset(_names(self._tree.body))
+        return frozenset(names_in(self._tree.body))
 
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
         """Return a function of the other symbols; what depends on `fixed` alone is computed now.
@@ -166,11 +128,6 @@ def _copy(node: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(node), mode="eval").body
 
 
-def _names(node: ast.AST) -> set[str]:
-    called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
-
-
 class _Hoist(ast.NodeTransformer):
     """Replace every largest part that needs only fixed symbols by its value."""
 
@@ -180,7 +137,7 @@ class _Hoist(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call):
-            if _names(node) <= set(self.fixed):
+            if names_in(node) <= set(self.fixed):
                 return self._hoisted(node)
             if isinstance(node, ast.Call):
                 node.args = [self.visit(arg) for arg in node.args]

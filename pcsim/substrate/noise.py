@@ -39,13 +39,13 @@ class Seeded:
 
     def draw(self, source: str, law: Law, like: Tensor, step: int, first: int = 0) -> Tensor:
         """Return numbers in the shape of `like`; `first`: elements of each chip before them."""
-        return fill(like.shape, self._keys_of(source, len(like)), step, law, like, first)
+        return fill(like.shape, self.keys(source, len(like)), step, law, like, first)
 
     def apart(self, purpose: str) -> Seeded:
         """Return the noise of a look from outside, independent of that of the run."""
         return Seeded(self.seed, self.chips, purpose)
 
-    def _keys_of(self, source: str, rows: int) -> Keys:
+    def keys(self, source: str, rows: int) -> Keys:
         """Return one key per row: a hash of the seed, the purpose, the source and the chip."""
         keys = self._keys.get(source)
         if keys is None or len(keys) != rows:

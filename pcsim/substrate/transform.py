@@ -135,10 +135,17 @@ class Transform:
             live = any(value is given for given in scope.values())
             part.memory[name] = value.clone() if live else value
 
-    def begin(self, like: Tensor) -> None:
-        """Give every effect its first memory, for a signal of this shape."""
-        for part in self.parts:
-            self._begin(part, like)
+    def begin(self, like: Tensor) -> bool:
+        """Give every effect its first memory, for a signal of this shape; say if any was given."""
+        begun = [self._begin(part, like) for part in self.parts]
+        return any(begun)
+
+    def steps_since(self, step: int, *, fresh: bool) -> int:
+        """Return the time steps that memory has to move by at `step`; 0: it has moved already.
+
+        `fresh` memory moves by as much as in the application before.
+        """
+        return step - self.applied or (self._passed if fresh else 0)
 
     def forget(self) -> None:
         """Let memory start anew at the next application."""
@@ -162,6 +169,10 @@ class Transform:
                 source = f"{part.effect.name}.{name}.{symbol}.{self.key}"
                 scope[symbol] = self._draw(source, law, s, self.clock.began)
         return torch.zeros_like(s) + _bound(text, {**part.fixed, "dt": self.clock.dt})(scope)
+
+    def held(self, name: str) -> Tensor:
+        """Return one memory by the name that it has in checkpoints."""
+        return self.memory()[name]
 
     def memory(self) -> dict[str, Tensor]:
         """Return all memory by name, for checkpoints and records."""

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pcsim import store
 from pcsim.errors import ConfigError, InterruptedRunError, StoreError
-from pcsim.interruption import exit_code
-from pcsim.status import Report, Status
+from pcsim.status import Report
 from pcsim.store import Result
-from pcsim.sweep.distribute import Place, Results, by_dask, check_place, in_process
-from pcsim.sweep.execute import job
+from pcsim.sweep.execute import Finished, execute, execute_afar, failed, job
 from pcsim.sweep.folder import MERGED, SweepFolder
-from pcsim.sweep.fuse import Run, parts, plan
+from pcsim.sweep.fuse import parts, plan
 from pcsim.sweep.merge import merge
 from pcsim.sweep.outcome import FAILED, outcome_of
 from pcsim.sweep.points import Sweep, make_sweep, read_sweep
+from pcsim.sweep.processes import Died
+from pcsim.sweep.schedule import Place, Tally, carry_out
 
 
 class StoreWarning(UserWarning):
@@ -59,7 +59,7 @@ def sweep(
             "security: certificates belong to a running scheduler; give its --cluster"
         )
     place = Place(workers, cluster, Path(security) if security else None, insecure)
-    check_place(place)
+    place.check()
     if isinstance(description, str | Path):
         description = read_sweep(Path(description))
     elif not isinstance(description, Sweep):
@@ -67,11 +67,7 @@ def sweep(
     folder = SweepFolder(Path(out))
     with folder.held_for(description):
         work = _Work(description, folder, retry)
-        runs = work.runs()
-        jobs = [job(description, run, work.missing) for run in runs]
-        remote = jobs and (workers or cluster)
-        results = by_dask(jobs, place) if remote else in_process(jobs)
-        return work.run(results, report)
+        return work.run(place, report)
 
 
 def load(path: str | Path) -> Result:
@@ -124,36 +120,39 @@ class _Work:
                 stored |= {index for index, _ in self.folder.parts([entry])}
         return stored
 
-    def runs(self) -> list[Run]:
-        """Return the runs that have still something to do."""
-        return [run for run in self.plan if self.missing & set(run.points)]
-
-    def run(self, results: Results, report: Report | None) -> Result:
-        """Store what arrives, then merge; whatever stops it, what is stored stays."""
+    def run(self, place: Place, report: Report | None) -> Result:
+        """Compute what is missing, then merge; whatever stops it, what is stored stays."""
+        compute = execute if place.here else execute_afar
+        waiting = [run for run in self.plan if self.missing & set(run.points)]
+        jobs = {run.points: partial(compute, job(self.sweep, run, self.missing)) for run in waiting}
         total = sum(len(run.points) for run in self.plan)
-        first, start = len(self.missing), time.monotonic()
+        tally = Tally(total - len(self.missing), total, "points", self.folder.path)
         try:
-            self._tell(report, total, first, start)
-            with closing(results):
-                for files in results:
-                    for finished in files:
-                        entry = self.folder.write(finished)
-                        self.missing -= set(finished.points)
-                        if finished.result:
-                            points = dict(parts(finished.result))
-                            self.known |= points
-                        else:
-                            points = dict(self.folder.parts([entry]))
-                        self.folder.note(entry, {k: outcome_of(p) for k, p in points.items()})
-                    self._tell(report, total, first, start)
-            return self.merged()
-        except (KeyboardInterrupt, InterruptedRunError) as error:
+            carry_out(jobs, self.keep, tally, place, report)
+        except InterruptedRunError:
             with suppress(StoreError):  # it can be made again at any time
                 self.merged()
-            told = f"{error}; " if isinstance(error, InterruptedRunError) else ""
-            raise InterruptedRunError(f"{told}{self._so_far(total)}", exit_code(error)) from None
+            raise
+        try:
+            return self.merged()
         except StoreError as error:
-            raise StoreError(f"{error}; {self._so_far(total)}") from error
+            raise StoreError(f"{error}; {tally}") from error
+
+    def keep(self, points: tuple[int, ...], files: list[Finished] | Died) -> int:
+        """Store the files of a run; return how many points they hold."""
+        before = len(self.missing)
+        if isinstance(files, Died):
+            files = [failed(k, files.reason) for k in points if k in self.missing]
+        for finished in files:
+            entry = self.folder.write(finished)
+            self.missing -= set(finished.points)
+            if finished.result:
+                found = dict(parts(finished.result))
+                self.known |= found
+            else:
+                found = dict(self.folder.parts([entry]))
+            self.folder.note(entry, {k: outcome_of(p) for k, p in found.items()})
+        return before - len(self.missing)
 
     def merged(self) -> Result:
         """Write and return everything that is stored."""
@@ -161,27 +160,3 @@ class _Work:
         result = merge(self.sweep, self.known | dict(self.folder.parts(others)))
         store.save(result, self.folder.path / MERGED, overwrite=True)
         return result
-
-    def _so_far(self, total: int) -> str:
-        return (
-            f"{total - len(self.missing)} of {total} points are safe in {self.folder.path}, "
-            "and the same command goes on from there"
-        )
-
-    def _tell(self, report: Report | None, total: int, first: int, start: float) -> None:
-        if not report:
-            return
-        done = first - len(self.missing)
-        text = ""
-        if done and self.missing:
-            left = (time.monotonic() - start) / done * len(self.missing)
-            text = f"about {spoken(left)} left"
-        report(Status(total - len(self.missing), total, "points", text))
-
-
-def spoken(seconds: float) -> str:
-    """Return a duration as one says it."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"

@@ -75,9 +75,9 @@ def execute(text: str) -> list[Finished]:
     return [_single(int(k), config, leave_out) for k, config in task["singles"].items()]
 
 
-def execute_afar(text: str) -> list[tuple[tuple[int, ...], bytes]]:
+def execute_afar(text: str) -> list[Finished]:
     """Run a job in another process, which only sends the files."""
-    return [(finished.points, finished.content) for finished in execute(text)]
+    return [Finished(finished.points, finished.content) for finished in execute(text)]
 
 
 def _single(point: int, config: str, leave_out: set[str]) -> Finished:

@@ -67,6 +67,9 @@ def _read(path: Path, overrides: Mapping[str, str] | None) -> dict[str, Any]:
     axes = data.get("sweep", {}).get("axes") if isinstance(data.get("sweep"), dict) else None
     if isinstance(axes, dict):
         data["sweep"]["axes"] = dict(flat(axes))
+        names = data["sweep"]["axes"].get("data.name")
+        if isinstance(names, list):
+            data["sweep"]["axes"]["data.name"] = [configuration.beside(path, n) for n in names]
     for name, text in given.items():
         if name.startswith("sweep.axes.") and isinstance(axes, dict):
             field = name.removeprefix("sweep.axes.")

@@ -6,9 +6,10 @@ import pytest
 import torch
 import trajectories as tr
 
-from pcsim.backends.brian import BrianBackend, order
+from pcsim.backends.brian import BrianBackend
 from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit, Conductances
+from pcsim.circuits import order
 from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network

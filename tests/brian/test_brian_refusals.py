@@ -8,8 +8,8 @@ import trajectories as tr
 from brian2 import StateMonitor
 
 from pcsim.backends.brian import BrianBackend, Plan, build
-from pcsim.backends.brian.support import refuse
 from pcsim.circuit import Circuit
+from pcsim.circuits.support import refuse
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.maps import Dense

@@ -149,6 +149,6 @@ def _arrays(flow):
         yield from ((f"{name}{k}", array) for name, array in views.items())
         if flow.feedback.flat is not None and "w" in flow.feedback.of[k]:
             yield f"w_fb{k}", flow.feedback.of[k]["w"]
-        learned = getattr(flow, "inter", None) and flow.circuit.inter_learned
-        if learned and "w" in flow.inter[k] and k + 1 in flow.free:
-            yield from ((f"{name}_inter{k}", array) for name, array in flow.inter[k].items())
+        inter = getattr(flow, "of", {}).get("w_inter")
+        if inter and flow.circuit.inter_learned and "w" in inter[k] and flow.holds[k + 1] == "free":
+            yield from ((f"{name}_inter{k}", array) for name, array in inter[k].items())

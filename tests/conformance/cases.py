@@ -38,6 +38,7 @@ SETTLE = (
     Presentation(2, 150, feedforward=True),
 )
 SETTLED = (Presentation(0, 250, feedforward=True), Presentation(1, 250, feedforward=True))
+SPIKING = {"kind": "spiking", "tau_err": 0.3, "tau_s": 0.5, "q": 0.2, "qe": 0.1}
 SACRAMENTO = {
     "kind": "sacramento",
     "conductances": Conductances(g_lk=0.1, g_A=0.8, g_D=0.9, g_som=0.8),
@@ -151,6 +152,16 @@ SUBTLE = [
         circuit(**SACRAMENTO, **ALL_PLASTIC, weight_decay=0.1),
         scale=0.5,
     ),
+    Case("spiking", mlp(3, 5, 4, 2), circuit(**SPIKING), script=SETTLE, tau_x_per_chip=True),
+    Case("spiking, no leak", mlp(), circuit(**SPIKING | {"tau_s": 0.0}), scale=0.5),
+    Case(
+        "spiking, decay and mismatch",
+        mlp(f="sigmoid", f_input=True),
+        circuit(**SPIKING, weight_decay=0.1),
+        mismatch=("tau_x", "tau_w"),
+    ),
+    Case("spiking, one map", mlp(3, 2, bias=False), circuit(**SPIKING), script=SETTLE),
+    Case("spiking, free", mlp(), circuit(**SPIKING), "free"),
     Case("sacramento, free", mlp(3, 4, 2, f="sigmoid", bias=False), circuit(**SACRAMENTO), "free"),
 ]
 HARDWARE = [
@@ -177,6 +188,11 @@ NOWHERE = [
     Case("sacramento biases", mlp(), circuit(**SACRAMENTO)),
     Case("sacramento generative", mlp(bias=False), circuit(**SACRAMENTO), "generative"),
     Case("sacramento tau_x", mlp(bias=False), circuit(**SACRAMENTO), mismatch=("tau_x",)),
+    Case("spiking generative", mlp(), circuit(**SPIKING), "generative"),
+    Case("spiking post", mlp(convention="post"), circuit(**SPIKING)),
+    Case("spiking variances", mlp(**FIXED), circuit(**SPIKING)),
+    Case("spiking priors", mlp(prior=0.1), circuit(**SPIKING)),
+    Case("spiking on hardware", mlp(), circuit(**SPIKING), hardware=hardware("slow synapses")),
     Case("error units of labels", mlp(**LABELS), circuit(kind="error_units", tau_err=0.3)),
     Case("late errors of labels", mlp(**LABELS), circuit(delay_err=0.1)),
     Case("late learned variances", mlp(**LEARNED), circuit(delay_err=0.1)),

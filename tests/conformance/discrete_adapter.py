@@ -55,6 +55,7 @@ GAPS = (
     other("circuit error_units", "errors are exact at every step"),
     other("circuit dendritic", "there are no compartments"),
     other("circuit sacramento", "there are no compartments"),
+    other("circuit spiking", "rates and errors are seen all the time"),
     other("transport random", "gradients need the transposed weights"),
     other("transport sign", "gradients need the transposed weights"),
     other("transport kolen_pollack", "gradients need the transposed weights"),

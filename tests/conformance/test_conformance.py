@@ -14,6 +14,7 @@ from brian_adapter import CYTHON, NUMPY
 from cases import CASES
 from continuous_adapter import CONTINUOUS
 from discrete_adapter import DISCRETE
+from native_adapter import NATIVE
 
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError, UnsupportedError
@@ -21,7 +22,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 LIMIT = 1e-12
 OTHER = 1e-6
 """Above this, two backends compute different things."""
-ADAPTERS = {adapter.name: adapter for adapter in (CONTINUOUS, DISCRETE, NUMPY)}
+ADAPTERS = {adapter.name: adapter for adapter in (CONTINUOUS, DISCRETE, NUMPY, NATIVE)}
 
 
 def _testable(adapter, case):

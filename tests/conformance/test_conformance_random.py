@@ -9,6 +9,7 @@ from continuous_adapter import CONTINUOUS
 from discrete_adapter import DISCRETE
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
+from native_adapter import NATIVE
 from random_runs import configuration
 
 from pcsim import config, run
@@ -84,7 +85,7 @@ def cases(draw):
 def test_random_networks(case):
     assume(not CONTINUOUS.gaps_of(case))
     expected = CONTINUOUS.run(case)
-    for adapter in (NUMPY, DISCRETE):
+    for adapter in (NUMPY, DISCRETE, NATIVE):
         if not adapter.gaps_of(case):
             found = differences(expected, adapter.run(case), adapter.not_shown(case))
             assert max(found.values()) <= LIMIT, (adapter.name, found)

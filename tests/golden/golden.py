@@ -19,7 +19,7 @@ BASE = {
     "schedule": {"T": 3, "gamma": 0.2},
     "learning": {"alpha": 0.05, "batch": 4, "epochs": 1},
     "data": {"name": "digits", "limit": 24, "limit_test": 40},
-    "run": {"backend": "continuous", "dtype": "float64", "seeds": [3, 5]},
+    "run": {"backend": "continuous", "engine": "torch", "dtype": "float64", "seeds": [3, 5]},
 }
 SIGMA = {"g_lk": 0.1, "g_B": 1.0, "g_A": 0.8, "g_D": 1.0, "g_som": 0.8}
 PHYSICAL = {"schedule": {"init": "carry"}, "learning": {"batch": 1}}
@@ -38,6 +38,10 @@ CIRCUITS = {
     "sacramento": {
         "network": {"bias": False},
         "circuit": {"kind": "sacramento", "conductances": SIGMA, "eta_apical": 0.5},
+    },
+    "spiking": {
+        "circuit": {"kind": "spiking", "tau_err": 0.3, "tau_s": 0.4, "q": 0.2, "qe": 0.1},
+        "learning": {"alpha": 0.01},
     },
 }
 SOLVERS = {name: {"solver": {"name": name}} for name in ("exponential", "heun", "rk4")} | {
@@ -75,6 +79,7 @@ BRIAN = {
     for name, case in (
         ("algebraic", {}),
         ("dendritic", CIRCUITS["dendritic_lags"]),
+        ("spiking", CIRCUITS["spiking"]),
         ("ecram_li", {"hardware": {"preset": "ecram_li", "chips": 2}}),
     )
 }
@@ -84,6 +89,8 @@ CASES = CIRCUITS | SOLVERS | STREAMS | RULES | HARDWARE | BRIAN
 def settings(case):
     """Return the configuration of a case."""
     merged = {name: {**BASE.get(name, {}), **case.get(name, {})} for name in BASE | case}
+    if merged["run"]["backend"] != "continuous":
+        del merged["run"]["engine"]
     if merged["data"].get("mode") == "generative":
         del merged["data"]["limit_test"]
     if merged["schedule"].get("rule") == "zil":

@@ -111,6 +111,7 @@ def test_offsets_of_errors_shift_the_equilibrium():
     assert energy == pytest.approx(0.5 * o @ moved, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_mismatched_time_constants_do_not_move_the_equilibrium():
     """P1; and a gain of the errors does (negative control: P2 changes precisions)."""
     reference, _ = settled({}, samples=1, steps=4000)
@@ -122,6 +123,7 @@ def test_mismatched_time_constants_do_not_move_the_equilibrium():
             assert gap < 1e-10
 
 
+@pytest.mark.slow
 def test_thermal_learning_law():
     """N6: with noise of temperature T = σ²τ/2, E[ε fᵀ] = −∂/∂θ [F* + (T/2) ln det H].
 

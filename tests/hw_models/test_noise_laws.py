@@ -134,6 +134,7 @@ def test_coloured_noise_on_a_leaky_state_follows_n2():
     assert x.var() == pytest.approx(0.25 / (1 + 1 / 0.5), rel=0.03)
 
 
+@pytest.mark.slow
 def test_spectrum_of_pink_noise_falls_as_one_over_f():
     dt, units = 0.01, 24
     piece = PinkNoise(sigma=1.0, tau_min=0.01, tau_max=100.0, sources=10, where="rate")

@@ -1,4 +1,4 @@
-"""Device laws against closed forms: MATH laws 25 and 26, each with a control that must differ."""
+"""Device laws against closed forms: laws 25 and 26, each with a control that must differ."""
 
 import math
 
@@ -29,6 +29,7 @@ def soft_bound_fixed_point(target: float, noise: float, bound: float = 1.0) -> f
     return w
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.5, 2.0])
 @pytest.mark.parametrize("drive", ["pulsed", "continuous"])
 def test_soft_bounds_pull_to_the_folded_normal_fixed_point(noise, drive):
@@ -60,6 +61,7 @@ def balanced(devices: Devices, dw: float, rounds: int = 400) -> torch.Tensor:
     return (before + after) / 2
 
 
+@pytest.mark.slow
 def test_balanced_pulses_pull_to_the_symmetry_point():
     device = LinearDevice(
         dw_min=0.02, imbalance=0.3, w_max=1.2, w_min=-0.8, dw_spread=0.1, imbalance_spread=0.05
@@ -140,6 +142,7 @@ def test_decay_balances_learning(per):
     assert float(devices.write(asked)) < -1e-3 * float(asked)  # control: above, it falls
 
 
+@pytest.mark.slow
 def test_write_noise_has_an_optimal_learning_rate():
     """N7: excess (σ_w²/α + α s²)/(4(1 − αh/2)), h = 1; the best α is σ_w/s."""
 

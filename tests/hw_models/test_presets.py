@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from experiments import devices_measure as bench
 from hw_models import describe, known_presets
 from hw_models.presets import TRAINING
 from hw_models.printed import pages
 from pcsim.cli import main
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.experiments.devices import measure as bench
 from pcsim.run import run
 from pcsim.substrate import Chips, Seeded
 

@@ -151,6 +151,7 @@ def test_no_ringing_below_a_quarter():
         assert bool(np.abs(np.linalg.eigvals(jacobian(chips)).imag).max() > 1e-6) == rings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["euler", "rk4"])
 def test_full_look_ahead_restores_the_ideal_path(solver):
     network = Network.mlp([4, 5, 4, 3], "tanh")
@@ -221,6 +222,7 @@ def test_apical_lag_threshold(L, w):
     assert growth(chain(L, w, kind="dendritic", tau_apical=lag, look_apical=lag)) < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("L", "w"), [(2, 10), (3, 3), (4, 2), (6, 1), (10, 1)])
 def test_chains_that_no_apical_lag_upsets(L, w):
     for lag in np.geomspace(0.01, 1000, 26):
@@ -230,6 +232,7 @@ def test_chains_that_no_apical_lag_upsets(L, w):
 # -- delay -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "grows"), [(0.97, False), (1.03, True)])
 def test_delay_threshold(factor, grows):
     """τ_x dx/dt = −h x(t − d) is stable for h d/τ_x < π/2."""

@@ -96,6 +96,7 @@ def test_energy_never_grows(name):
     assert (energies[-1] < 0.9 * energies[0]).all(), "control: it does fall"
 
 
+@pytest.mark.slow
 def test_the_same_with_decay_if_its_cost_is_counted():
     """F + ½λ‖W‖² falls; F alone may rise."""
     chips = started(0.02, gain=2.0, tau_w=1.0, weight_decay=1.0)

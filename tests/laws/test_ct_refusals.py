@@ -64,7 +64,11 @@ def test_control_the_unchanged_run_is_accepted():
             UnsupportedError,
             r"learning\.decay_bias",
         ),
-        ({"circuit": {"kind": "sacramento"}}, ConfigError, "g_som must be positive"),
+        (
+            {"circuit": {"kind": "sacramento", "conductances": {}}},
+            ConfigError,
+            "g_som must be positive",
+        ),
         (
             {"circuit": {"kind": "sacramento", "conductances": {"g_som": 0.5}}},
             UnsupportedError,
@@ -73,12 +77,12 @@ def test_control_the_unchanged_run_is_accepted():
         (
             {"circuit": {"kind": "dendritic"}, "network": {"convention": "post"}},
             UnsupportedError,
-            "must be 'pre'",
+            "use 'pre'",
         ),
         (
             {"circuit": {"kind": "dendritic"}, "network": {"hidden": {"variance": 2.0}}},
             UnsupportedError,
-            "unit Gaussian",
+            "has unit variance",
         ),
         (
             {"circuit": {"kind": "dendritic"}, "grid": {"alpha": [1e-3, 2e-3]}},
@@ -93,7 +97,7 @@ def test_control_the_unchanged_run_is_accepted():
             UnsupportedError,
             "fixed variance",
         ),
-        ({"circuit": {"tau_err": 0.1}}, ConfigError, r"circuit\.tau_err belongs to"),
+        ({"circuit": {"tau_err": 0.1}}, ConfigError, "circuit.tau_err: unknown name here; it b"),
         ({"data": {"mode": "associative"}}, ConfigError, "is inference, not training"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pcsim.circuit import Circuit, Conductances
+from pcsim.circuits.conductances import conductances as a_of
 from pcsim.network import Network
 from pcsim.record import Recorder
 from pcsim.stream import Record
@@ -82,12 +83,13 @@ def test_signs(kind):
     for k in range(3):
         w, back = theta[k]["w"], chips.flow.feedback.of[k]["w"]
         size = w.square().mean((1, 2), keepdim=True).sqrt()
-        stored = back * (chips.flow.a_basal[k] if kind == "dendritic" else 1.0)
+        stored = back * (a_of(chips.circuit, k)["a_B"] if kind == "dendritic" else 1.0)
         assert oracle.largest(stored - torch.sign(w) * size) <= 1e-12
         changed += int((torch.sign(w) != signs[k]).sum())
     assert changed, "control: there was a sign to follow"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gain", "stable"), [(0.8, True), (1.3, False)])
 def test_random_feedback_is_stable_within_its_radius(gain, stable):
     """Entries of variance g²/n: inference itself is unstable as soon as g_B g_θ > 1."""

@@ -86,6 +86,7 @@ def test_every_rule_energy_mode_and_init(rule, kind, mode):
             agree(network, mode, rule, how, 3e-3, 4, 5, init=init)
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(1, 12), min_size=2, max_size=5),
     samples=st.integers(1, 12),

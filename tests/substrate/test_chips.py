@@ -37,6 +37,23 @@ def test_a_chip_is_the_same_in_any_population():
     assert [e.name for e in only.effects] == ["gain", "other"]
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 4])
+def test_chips_drawn_in_parts_are_the_chips_drawn_together(monkeypatch, at_once):
+    derived = GAIN.model_copy(
+        update={
+            "becomes": "s*gain + sigma",
+            "parameters": {"half": "g/2", "gain": "1 + sigma*half"},
+        }
+    )
+    lists = {("gain", "sigma"): [0.1, 0.2, 0.3, 0.4, 0.5]}
+    whole = chips([derived], range(5), lists=lists).shared(derived, 1, (4, 3), "")
+    monkeypatch.setattr("pcsim.substrate.chips.AT_ONCE", at_once)
+    parts = chips([derived], range(5), lists=lists).shared(derived, 1, (4, 3), "")
+    assert set(whole) == set(parts) == {"gain", "sigma"}, "what is only on the way is not kept"
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert len(whole["gain"].flatten().unique()) == 60, "control: all differ"
+
+
 def test_layers_arrays_and_seeds_differ():
     def draw(layer=1, array="", seed=3):
         return chips([GAIN], seed=seed).fixed(GAIN, layer, (4, 3), array)["g"]

@@ -74,6 +74,7 @@ def test_backpropagation_through_arrays():
     assert np.abs(results[0] - results[1]).max() <= 1e-9
 
 
+@pytest.mark.slow
 def test_noise_and_quantization_on_a_pooled_cnn_learn():
     """Value nodes are read before the pools; a chip with 5-bit weights still learns."""
     network = {"kind": "cnn", "image": [1, 8, 8], "channels": [6], "stride": 1, "pool": "max",

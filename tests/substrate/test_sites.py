@@ -121,7 +121,7 @@ def test_sites_in_use_change_the_step():
 @pytest.mark.parametrize("kind", ["algebraic", "error_units", "dendritic"])
 def test_no_effects_is_the_ideal_path_bit_for_bit(kind):
     circuit = Circuit(
-        kind=kind, tau_x=TAU_X, tau_w=TAU_W, tau_err=0.3 if kind == "error_units" else 0.0
+        kind=kind, tau_x=TAU_X, tau_w=TAU_W, **({"tau_err": 0.3} if kind == "error_units" else {})
     )
     ends = []
     for chips in (None, population(())):

@@ -1,6 +1,9 @@
 """What docs/sweep.md shows is what pcsim takes, and the names it lists are those in the file."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -38,3 +41,22 @@ def test_all_settings_and_variables_are_listed(tmp_path):
 def test_the_example_file_is_a_sweep():
     described = read_sweep(ROOT / "experiments" / "configs" / "digits_sweep.toml")
     assert len(described.points) == 63
+
+
+def test_the_sweep_over_a_function_runs(tmp_path):
+    (text,) = (t for t in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "collect" in t)
+    (tmp_path / "powers.py").write_text(text)
+    call = [sys.executable, "powers.py"]
+    for _ in range(2):  # the second time the cells are there
+        done = subprocess.run(
+            call,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == "[ 1  3  9 27 81]\n"
+        kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "powers.cells").iterdir()}
+        assert len(kept) == 2
+    assert kept == {path: path.stat().st_mtime_ns for path in kept}

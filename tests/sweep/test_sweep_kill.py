@@ -5,14 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from multiprocessing import active_children
 
 import pytest
 from sweep_world import assert_same_numbers, small, unfused
 
 from pcsim.errors import InterruptedRunError, UnsupportedError
-from pcsim.sweep import distribute, execute, load, make_sweep, sweep
+from pcsim.sweep import cluster, collect, execute, load, make_sweep, schedule, sweep
 from pcsim.sweep.execute import job
 from pcsim.sweep.fuse import plan
+from pcsim.sweep.processes import ATTEMPTS, Died
 
 # A child that computes the sweep of `sweep_world`, and kills itself at a moment of its own choice.
 CHILD = """
@@ -84,36 +87,75 @@ def test_killed_from_outside_at_any_moment(tmp_path):
 
 
 def test_a_killed_worker_loses_nothing(tmp_path):
-    """Two worker processes of a real LocalCluster; one is killed in the middle of its run."""
-    distributed = pytest.importorskip("distributed")
+    """Two worker processes; one is killed in the middle of its run."""
     killed = []
 
     def report(status):
         if killed or not status.done:
             return
-        client = distributed.Client.current()
-        at_work = [worker for worker, tasks in client.processing().items() if tasks]
-        assert len(client.nthreads()) == 2  # `scheduler_info` may be out of date
-        if at_work:
-            pids = client.run(os.getpid, workers=at_work[:1])
-            assert os.getpid() not in pids.values()
-            for pid in pids.values():
-                os.kill(pid, signal.SIGKILL)
-                killed.append(pid)
+        workers = active_children()
+        assert len(workers) == 2
+        workers[0].kill()
+        killed.append(workers[0])
 
     slow = small(learning={"epochs": 30})  # so that the others are at work when one is finished
     merged = sweep(slow, tmp_path / "s", workers=2, report=report)
     assert len(killed) == 1
+    assert not active_children()
     undisturbed = sweep(slow, tmp_path / "calm")
     assert_same_numbers(merged, undisturbed)
     assert_same_numbers(load(tmp_path / "s"), undisturbed)
 
 
+def deadly(folder):
+    """Kill the process that runs it, and leave a sign of it."""
+    (folder / f"died {os.getpid()}").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_job_on_which_every_worker_dies_is_given_up_and_the_others_are_not(tmp_path):
+    jobs = {"deadly": partial(deadly, tmp_path), "harmless": os.getpid}
+    found = dict(schedule.outcomes(jobs, schedule.Place(workers=1)))
+    assert found["deadly"] == Died()
+    assert found["harmless"] != os.getpid()
+    assert len(list(tmp_path.glob("died *"))) == ATTEMPTS
+    with pytest.raises(UnsupportedError, match="deadly: each worker that took it died"):
+        collect({"deadly": jobs["deadly"]}, tmp_path / "cells", "s", workers=1)
+
+
+def test_a_run_on_which_every_worker_dies_is_recorded_as_failed(tmp_path, monkeypatch):
+    def outcomes(jobs, place):
+        (first, _), *others = jobs.items()
+        yield first, Died()
+        yield from ((key, job()) for key, job in others)
+
+    monkeypatch.setattr(schedule, "outcomes", outcomes)
+    found = sweep(small(), tmp_path / "s")
+    lost = found["status"] == "failed"
+    assert lost.sum() == len(plan(make_sweep(small()))[0].points)
+    assert set(found["reason"][lost]) == {Died().reason}
+
+
+def broken(number):
+    raise ValueError(f"number {number}")
+
+
+def test_an_error_in_a_worker_is_raised_here_with_its_traceback():
+    jobs = {"a": partial(broken, 7)}
+    with pytest.raises(ValueError, match="number 7") as caught:
+        dict(schedule.outcomes(jobs, schedule.Place(workers=1)))
+    assert "in broken" in caught.value.__notes__[0]
+    unsendable = {"a": partial(eval, "lambda: 0")}
+    with pytest.raises(Exception, match="lambda"):  # which kind depends on the Python
+        dict(schedule.outcomes(unsendable, schedule.Place(workers=1)))
+    assert not active_children()
+
+
 def test_any_running_scheduler_takes_the_jobs(tmp_path, undisturbed):
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "n_workers": 1, "threads_per_worker": 1}
-    with distributed.LocalCluster(**options, dashboard_address=distribute.LOCAL_PORT) as cluster:
-        there = {"cluster": cluster.scheduler_address, "insecure": True}
+    with distributed.LocalCluster(**options, dashboard_address="127.0.0.1:0") as running:
+        there = {"cluster": running.scheduler_address, "insecure": True}
         merged = sweep(small(), tmp_path / "s", **there)
         assert_same_numbers(merged, undisturbed)
         again = sweep(small(), tmp_path / "s", **there)
@@ -122,15 +164,15 @@ def test_any_running_scheduler_takes_the_jobs(tmp_path, undisturbed):
 
 def test_a_scheduler_that_does_not_answer_is_a_sentence(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(distribute, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.2)
     with pytest.raises(UnsupportedError, match="no dask scheduler that answers"):
         sweep(small(), tmp_path / "s", cluster="tcp://127.0.0.1:9", insecure=True)
 
 
 def test_dask_that_is_not_installed_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UnsupportedError, match=r"need dask: pip install 'pcsim\[sweep\]'"):
-        sweep(small(), tmp_path / "s", workers=1)
+    with pytest.raises(UnsupportedError, match=r"needs dask: pip install 'pcsim\[sweep\]'"):
+        sweep(small(), tmp_path / "s", cluster="tls://h:1")
 
 
 class Future:
@@ -145,22 +187,18 @@ class Future:
 
 def test_ends_of_a_job_that_dask_reports():
     distributed = pytest.importorskip("distributed")
-    described = make_sweep(small())
-    run = plan(described)[0]
-    text = job(described, run, range(12))
     deadly = Future(distributed.KilledWorker("execute", None, 3))
-    found = distribute._outcome(distributed, deadly, text)
-    assert [finished.points for finished in found] == [(k,) for k in run.points]
-    assert "each worker that took it died" in str(found[0].result.attrs["failure"])
+    assert cluster._outcome(distributed, deadly) == Died()
     with pytest.raises(InterruptedRunError, match="scheduler has gone"):
-        distribute._outcome(distributed, Future(distributed.CancelledError("gone")), text)
+        cluster._outcome(distributed, Future(distributed.CancelledError("gone")))
     with pytest.raises(UnsupportedError, match="is the same pcsim installed there"):
-        distribute._outcome(distributed, Future(ModuleNotFoundError("pcsim")), text)
+        cluster._outcome(distributed, Future(ModuleNotFoundError("pcsim")))
 
 
 def test_files_from_afar_are_those_made_here():
     described = make_sweep(small())
     text = job(described, plan(described)[0], range(12))
-    ((points, content),) = execute.execute_afar(text)
-    assert points == plan(described)[0].points
-    assert content[:4] == b"\x89HDF"
+    (finished,) = execute.execute_afar(text)
+    assert finished.points == plan(described)[0].points
+    assert finished.content[:4] == b"\x89HDF"
+    assert finished.result is None

@@ -15,17 +15,8 @@ except ImportError as error:  # pragma: no cover - depends on what is installed
     ) from error
 
 from pcsim.backends.brian.build import RECORD, Parts, build, neurons, synapses
-from pcsim.backends.brian.equations import layer_equations, synapse_equations
-from pcsim.backends.brian.layer import Layer
-from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.run import BrianBackend
-from pcsim.backends.brian.spiking import (
-    SpikingParts,
-    build_spiking,
-    spiking_neurons,
-    spiking_synapses,
-)
-from pcsim.backends.brian.spiking_equations import SpikingLayer, spiking_layer_equations
+from pcsim.circuits import Layer, Plan, layer_equations, synapse_equations
 
 __all__ = [
     "RECORD",
@@ -33,15 +24,9 @@ __all__ = [
     "Layer",
     "Parts",
     "Plan",
-    "SpikingLayer",
-    "SpikingParts",
     "build",
-    "build_spiking",
     "layer_equations",
     "neurons",
-    "spiking_layer_equations",
-    "spiking_neurons",
-    "spiking_synapses",
     "synapse_equations",
     "synapses",
 ]

@@ -24,13 +24,14 @@ from brian2 import NeuronGroup, Synapses, defaultclock, second
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from pcsim.backends.brian import order
 from pcsim.backends.brian.hardware import OnChip, each_step, put_on_chip
 from pcsim.backends.brian.initial_weights import numbers, set_initial_weights, set_weight_times
 from pcsim.backends.brian.names import refuse_clashes
-from pcsim.backends.brian.plan import Connection, Group, Plan, Within, unit_of
-from pcsim.backends.brian.support import no
-from pcsim.circuit import Circuit
+from pcsim.circuit import Circuit, Dendritic, Sacramento
+from pcsim.circuits import order
+from pcsim.circuits.page import Event
+from pcsim.circuits.plan import Connection, Group, Plan, Within, unit_of
+from pcsim.circuits.support import no
 from pcsim.continuous.delay import whole_steps
 from pcsim.kernels.on_chip import fabricated, fabricated_tau_w, require_sites
 from pcsim.kernels.parameters import Parameters
@@ -59,6 +60,18 @@ class Parts:
         """Return everything, for a Brian2 `Network`."""
         return [*self.layers, *self.maps, *self.within]
 
+    @property
+    def counters(self) -> dict[str, Any]:
+        """Return the variables that count events, by sender and layer: `soma1`, `apical0` …."""
+        return {
+            f"{event.sender}{k}": self.layers[k].variables[_counter(event)]
+            for event, k in self.plan.senders
+        }
+
+    def events(self) -> dict[str, np.ndarray]:
+        """Return the number of events so far of every neuron, by sender and layer."""
+        return {name: np.array(counter.get_value()) for name, counter in self.counters.items()}
+
     def network(self, *yours: Any, **options: Any) -> brian2.Network:
         """Return a Brian2 `Network` of these and your objects, whose names must differ."""
         net = brian2.Network(*self.objects, *yours, **options)
@@ -69,7 +82,16 @@ class Parts:
 def neurons(group: Group, chips: int = 1, **options: Any) -> NeuronGroup:
     """Return the neurons of one layer, chip after chip; `options` go to `NeuronGroup`."""
     names = {"name": group.name, "namespace": _namespace(group), "order": NEURONS}
-    made = NeuronGroup(chips * group.units, group.text, method="euler", **names | options)
+    counters = "".join(f"{_counter(event)} : integer\n" for event in group.events)
+    made = NeuronGroup(
+        chips * group.units,
+        group.text + counters,
+        method="euler",
+        events={event.name: event.condition for event in group.events},
+        **names | options,
+    )
+    for event in group.events:
+        made.run_on_event(event.name, f"{event.update}\n{_counter(event)} += 1", when="resets")
     variance = np.tile(np.broadcast_to(np.asarray(group.variance), group.units), chips)
     if "free" in made.variables:
         made.free = 0
@@ -81,6 +103,10 @@ def neurons(group: Group, chips: int = 1, **options: Any) -> NeuronGroup:
     return made
 
 
+def _counter(event: Event) -> str:
+    return f"n_{event.sender}"
+
+
 def synapses(
     connection: Connection,
     pre: NeuronGroup,
@@ -90,7 +116,20 @@ def synapses(
 ) -> Synapses:
     """Return all-to-all synapses within each chip, in the order (chip, post, pre)."""
     names = {"name": connection.name, "namespace": _namespace(connection)}
-    made = Synapses(pre, post, connection.text, method="euler", **names | options)
+    down, up = (
+        {event.name: event.arrival for event in connection.events if event.onto == side}
+        for side in ("post", "pre")
+    )
+    made = Synapses(
+        pre,
+        post,
+        connection.text,
+        on_pre=down or None,
+        on_post=up or None,
+        on_event={event.name: event.name for event in connection.events} or "spike",
+        method="euler",
+        **names | options,
+    )
     _connect_chips(made, chips)
     made.state_updater.order = WEIGHTS
     _order_sums(made)
@@ -154,7 +193,7 @@ def build(
     """
     if tau_x is not None and circuit.kind == "sacramento":
         raise no("tau_x per unit", "the cells of a sacramento circuit share one capacity")
-    if tau_w is not None and circuit.kind not in ("algebraic", "error_units"):
+    if tau_w is not None and circuit.kind in ("dendritic", "sacramento"):
         raise no("tau_w per weight", f"all arrays of a {circuit.kind} circuit share circuit.tau_w")
     dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
     for field in order.OF_RING:
@@ -173,7 +212,7 @@ def build(
     within = tuple(
         synapses_within(inner, layers[inner.layer], count, **options) for inner in plan.within
     )
-    set_initial_weights(layers, maps, circuit, params, mode, list(seeds) or list(range(count)))
+    set_initial_weights(layers, maps, circuit, params, list(seeds) or list(range(count)))
     nominal = circuit.weight_time if tau_w is None else torch.as_tensor(tau_w)
     times = fabricated_tau_w(chips, params, nominal)
     if isinstance(times, Tensor):
@@ -196,15 +235,15 @@ def set_times(
     given: list[Value] = [circuit.tau_x] * count
     if tau_x is not None:
         given = [torch.as_tensor(tau) for tau in tau_x]
-    g = circuit.conductances
     units: dict[Site, tuple[str, list[Value]]] = {
         "tau_x": ("tau_x", given),
         "tau_err": ("tau_err", [circuit.tau_err] * count),
         "tau_apical": ("tau_apical", [circuit.tau_apical] * count),
         "tau_inter": ("tau_inter", [circuit.tau_inter] * count),
-        "g_basal": ("g_B", [g.g_B] * count),
-        "g_apical": ("g_A", [g.g_A] * count),
     }
+    if isinstance(circuit, Dendritic | Sacramento):
+        g = circuit.conductances
+        units |= {"g_basal": ("g_B", [g.g_B] * count), "g_apical": ("g_A", [g.g_A] * count)}
     for site, (name, nominal) in units.items():
         made = fabricated(chips, site, network, nominal)
         for layer, group, tau in zip(layers, plan.groups, made, strict=True):

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from pcsim.backends.brian.build import Parts, neurons, set_times
 from pcsim.backends.brian.initial_weights import set_initial_weights
-from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.products import Products
-from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
+from pcsim.circuits.plan import Plan
+from pcsim.circuits.support import no
 from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode
@@ -31,6 +31,8 @@ def why_not_dense(plan: Plan, own_tau_w: bool) -> str | None:
         return "time constants per weight"
     if plan.blocks:
         return f"effects of hardware ({plan.blocks[0].place.key})"
+    if plan.senders:
+        return "events"
     if plan.within:
         return f"synapses within a layer ({plan.within[0].name})"
     return None
@@ -73,7 +75,5 @@ def build_dense(
         )
         for link in plan.connections
     )
-    set_initial_weights(
-        layers, maps, circuit, params, mode, list(seeds) or list(range(chips)), samples
-    )
+    set_initial_weights(layers, maps, circuit, params, list(seeds) or list(range(chips)), samples)
     return Parts(plan, layers, maps)

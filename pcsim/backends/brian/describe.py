@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from brian2 import Equations
 
-from pcsim.backends.brian.hardware_text import Block
-from pcsim.backends.brian.names import mentions
-from pcsim.backends.brian.plan import Plan, unit_of
 from pcsim.circuit import Circuit
+from pcsim.circuits.blocks import Block
+from pcsim.circuits.plan import Plan, unit_of
+from pcsim.circuits.text import mentions
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
 
@@ -33,11 +33,14 @@ def describe(
         constants = group.constants | {"tau_x": circuit.tau_x}
         title = f"{group.name}: {group.units} neurons"
         steps = [*_hardware(group.blocks), *([("", group.after)] if group.after else [])]
-        parts.append(_part(title, group.text, constants, latex, steps))
+        events = [f"event {e.name}, if {e.condition}: {e.update}" for e in group.events]
+        parts.append(_part(title, group.text, constants, latex, steps, events))
     for link in plan.connections:
         pre, post = plan.groups[link.pre], plan.groups[link.post]
         title = f"{link.name}: synapses from {pre.name} to {post.name}, all to all"
-        parts.append(_part(title, link.text, link.constants, latex, _hardware(link.blocks)))
+        events = [f"at event {e.name}: {e.arrival}" for e in link.events]
+        steps = _hardware(link.blocks)
+        parts.append(_part(title, link.text, link.constants, latex, steps, events))
     for inner in plan.within:
         place = plan.groups[inner.layer].name
         kind = f"a ring per unit that delays by {inner.delay}" if inner.delay else "all to all"
@@ -77,10 +80,11 @@ def _part(
     constants: dict[str, float],
     latex: bool,
     each_step: Sequence[tuple[str, str]] = (),
+    events: Sequence[str] = (),
 ) -> str:
     sign = "%" if latex else "#"
     lines = [f"{sign} {title}"]
-    seen = "\n".join([text, *(code for _, code in each_step)])
+    seen = "\n".join([text, *(code for _, code in each_step), *events])
     for name, value in constants.items():
         if mentions(seen, name):
             unit = unit_of(name)
@@ -91,6 +95,7 @@ def _part(
             lines += [f"{sign}     {statement}" for statement in code.splitlines()]
         else:
             lines.append(f"{sign} each step: {code}")
+    lines += [f"{sign} {event}" for event in events]
     return "\n".join([*lines, _latex(text) if latex else text])
 
 

@@ -19,6 +19,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
     "log": np.log,
     "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
     "abs": np.abs,
     "sign": np.sign,
     "clip": np.clip,

@@ -18,8 +18,8 @@ from typing import Any
 from pcsim.backends.brian.build import Parts
 from pcsim.backends.brian.cpp_text import expression, number_type, pointer
 from pcsim.backends.brian.evaluate import Formula, words
-from pcsim.backends.brian.plan import Connection
 from pcsim.backends.brian.products import Products, Term
+from pcsim.circuits.plan import Connection
 from pcsim.errors import UnsupportedError
 
 

@@ -15,9 +15,9 @@ import torch
 from brian2 import NetworkOperation
 from torch import Tensor
 
-from pcsim.backends.brian import order
-from pcsim.backends.brian.hardware_text import Block
-from pcsim.backends.brian.plan import Plan
+from pcsim.circuits import order
+from pcsim.circuits.blocks import Block
+from pcsim.circuits.plan import Plan
 from pcsim.kernels.hooks import row_sums
 from pcsim.substrate import Chips
 from pcsim.substrate.transform import Transform

@@ -11,19 +11,16 @@ import torch
 from brian2 import NeuronGroup, Synapses, second
 
 from pcsim.circuit import Circuit
-from pcsim.continuous.sacramento import SacramentoFlow
+from pcsim.circuits import PAGES
+from pcsim.circuits.conductances import conductances
 from pcsim.energies import Gaussian
 from pcsim.kernels.parameters import Parameters, Views
 from pcsim.kernels.transport import Feedback
-from pcsim.network import Mode
 
 
 def basal_gain(circuit: Circuit, k: int) -> float:
     """Return a_B of layer k, by which a basal potential is seen at the soma; else 1."""
-    if circuit.kind not in ("dendritic", "sacramento"):
-        return 1.0
-    g = circuit.conductances
-    return g.g_B / (g.g_lk + g.g_B + (g.g_A if k else 0.0))
+    return conductances(circuit, k)["a_B"] if PAGES[circuit.kind].compartments else 1.0
 
 
 def set_initial_weights(
@@ -31,7 +28,6 @@ def set_initial_weights(
     maps: Sequence[Synapses],
     circuit: Circuit,
     params: Parameters,
-    mode: Mode,
     seeds: list[int],
     samples: int = 1,
 ) -> None:
@@ -39,12 +35,11 @@ def set_initial_weights(
 
     A batch of `samples` in a chip shares them: what stands beside the units is written for each.
     """
-    arrays = _separate_arrays(circuit, params, mode, seeds)
-    g = circuit.conductances
+    page, arrays = PAGES[circuit.kind], _separate_arrays(circuit, params, seeds)
     for k, (layer, link) in enumerate(zip(layers, maps, strict=False)):
-        theta = params.of[k]
-        stored = {"w": basal_gain(circuit, k), "w_inter": g.g_D / (g.g_lk + g.g_D)}
-        for name, gain in stored.items() if circuit.kind == "dendritic" else [("w", 1.0)]:
+        theta, known = params.of[k], conductances(circuit, k)
+        for name in {"w": 1.0} | dict(page.divided):
+            gain = known[page.divided[name]] if name in page.divided else 1.0
             if name in link.variables:
                 setattr(link, name, numbers(theta["w"]) / gain)
             bias = name.replace("w", "b")
@@ -58,15 +53,12 @@ def set_initial_weights(
             layer.log_var = np.maximum(for_each(theta["log_var"], samples), log(energy.floor))
 
 
-def _separate_arrays(
-    circuit: Circuit, params: Parameters, mode: Mode, seeds: list[int]
-) -> dict[str, Views]:
-    """Return the arrays that are not θ itself, drawn as the continuous backend draws them."""
-    if circuit.kind == "sacramento":
-        own = Parameters(params.network, params.flat.clone())
-        flow = SacramentoFlow(params.network, own, circuit, mode, seeds=seeds)
-        return {"w_inter": flow.ip, "w_pi": flow.pi, "w_down": flow.down}
-    return {"w_fb": Feedback(circuit.transport, params, seeds, circuit.feedback_gain).of}
+def _separate_arrays(circuit: Circuit, params: Parameters, seeds: list[int]) -> dict[str, Views]:
+    """Return the arrays that are not θ itself, drawn as every engine draws them."""
+    drawn = PAGES[circuit.kind].drawn(circuit, params, seeds)
+    found = {name: params.views(flat) for name, flat in drawn.items()}
+    feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
+    return found | {"w_fb": feedback.of}
 
 
 def set_weight_times(

@@ -31,7 +31,9 @@ SHOWN = {
     "v_apical": ("apical", 0),
 }
 """Variables of layer k and the names they are shown by, with what is added to k."""
-VARIABLES = {shown: (name, shift) for name, (shown, shift) in SHOWN.items()}
+TRACES = {name: (name, 0) for name in ("r_hat", "err_hat", "mu", "fb")}
+"""The same where they are states of their own: what events leave behind."""
+VARIABLES = {shown: (name, shift) for name, (shown, shift) in (SHOWN | TRACES).items()}
 
 
 class Steps(Protocol):
@@ -77,12 +79,20 @@ class Population:
         self._simulator.settle()
         arrays, found, computed = self._arrays, {}, {}
         for k, before in enumerate(self._simulator.before):
-            for name, (shown, shift) in SHOWN.items():
+            for name, (shown, shift) in (SHOWN | TRACES).items():
                 if name == "x" or name in before:
                     found[f"{shown}{k + shift}"] = arrays.read(k, name)
-                elif arrays.has(k, name):
+                elif name not in TRACES and arrays.has(k, name):
                     computed[f"{shown}{k + shift}"] = arrays.read(k, name, before)
         return found | computed
+
+    def events(self) -> dict[str, Tensor]:
+        """Return the events so far (chip, unit), by sender."""
+        self._simulator.settle()
+        return {
+            sender: torch.from_numpy(counts).view(len(self._start.flat), -1)
+            for sender, counts in self._arrays.parts.events().items()
+        }
 
     def moving(self) -> dict[str, Tensor]:
         """Return copies of the states that move, by name."""
@@ -92,7 +102,7 @@ class Population:
     def moving_names(self) -> list[str]:
         """Return the names of the states that move when no layer is let go."""
         names = []
-        for name, (shown, shift) in SHOWN.items():
+        for name, (shown, shift) in (SHOWN | TRACES).items():
             for k, before in enumerate(self._simulator.before):
                 held = name in ("x", "u") and self._arrays.has(k, "free")
                 if name in before and not held:

@@ -24,12 +24,12 @@ from pcsim.backends.brian.dense import build_dense, why_not_dense
 from pcsim.backends.brian.forward_pass import ForwardPass
 from pcsim.backends.brian.matrix_products import SHARED, MatrixProducts
 from pcsim.backends.brian.observe import Population
-from pcsim.backends.brian.plan import Plan
 from pcsim.backends.brian.runtime import Runtime, code_class, set_value
 from pcsim.backends.brian.standalone import Standalone
-from pcsim.backends.brian.support import no
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
+from pcsim.circuits.plan import Plan
+from pcsim.circuits.support import no
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder, fabricated_tau_w
@@ -96,6 +96,12 @@ class BrianBackend:
                 f"hardware {chips.substrate.effects[0].name!r} with brian.target 'standalone'",
                 "inputs, noise and resets of chips are Python between the steps; use target "
                 "'numpy' or 'cython'",
+            )
+        if plan.senders and target == "standalone":
+            raise no(
+                f"circuit.kind {circuit.kind!r} with brian.target 'standalone'",
+                "the program is called again and again, and no test says that events survive it; "
+                "use target 'numpy' or 'cython'",
             )
         if dense is None:
             dense = why_not_dense(plan, own) is None
@@ -298,7 +304,12 @@ class BrianBackend:
 
     def _moving(self) -> dict[str, Any]:
         states = {f"{v.name}.{k}": v for k, layer in enumerate(self._arrays.moving) for v in layer}
-        return states | {f"weights.{k}": v for k, v in enumerate(self._learning())}
+        events = {f"events.{sender}": v for sender, v in self.parts.counters.items()}
+        return states | events | {f"weights.{k}": v for k, v in enumerate(self._learning())}
+
+    def about(self) -> dict[str, str | int]:
+        """Return who took the steps, and by how many threads."""
+        return {"engine": "brian", "threads": 1}
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""

@@ -14,10 +14,11 @@ import numpy as np
 
 from pcsim.backends.brian.build import Parts
 from pcsim.backends.brian.cpp_text import number_type, pointer
-from pcsim.backends.brian.expressions import rate
 from pcsim.backends.brian.initial_weights import basal_gain
-from pcsim.backends.brian.support import no
 from pcsim.circuit import Circuit
+from pcsim.circuits.shared import rate
+from pcsim.circuits.support import no
+from pcsim.native.c_text import in_c
 
 FORWARD_PASS, MEMBRANE = -1, -2
 """Commands that write no array; the membranes of layer k start by MEMBRANE − k."""
@@ -141,7 +142,7 @@ static void pcsim_forward_pass() {{"""
 
 def _cpp(f: str, x: str) -> str:
     """Return f(x) in C++."""
-    return rate(f, x).replace(f"int({x} > 0)", f"({x} > 0 ? 1 : 0)")
+    return in_c(rate(f, "x"), {"x": x})
 
 
 def _copy(layer: Any) -> str:

@@ -1,0 +1,72 @@
+"""What a study leaves in the output folder: cells while it is under way, then result and figure.
+
+A study replaces its own earlier result and figure, and nothing else. Interrupted, the same command
+goes on with the cells that are missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+
+from pcsim import store
+from pcsim.errors import StoreError
+from pcsim.store import Result
+from pcsim.store.files import check_own, check_target
+from pcsim.store.parts import Parts
+from pcsim.sweep import functions
+from pcsim.sweep.processes import Job
+from pcsim.terminal import progress
+
+STUDY = "study"
+"""Attribute of a result: the study that made it."""
+PROCESSES = min(2, os.cpu_count() or 1)
+"""Processes of a study whose cells are not timed."""
+
+
+def claim(path: Path, study: str, *figures: Path) -> None:
+    """Refuse, before any work, a result or figure that this study did not make."""
+    check_target(path, overwrite=True)
+    if path.exists() and not (store.is_result(path) and store.attributes(path).get(STUDY) == study):
+        raise StoreError(
+            f"{path}: is there already and was not made by the study {study}; move it away, "
+            "or give another --out"
+        )
+    for figure in figures or (path.with_suffix(".png"),):
+        check_own(figure)
+
+
+def cells_of(path: Path) -> Parts:
+    """Return the cells of a result that is not there yet."""
+    return Parts(path.with_suffix(".cells"))
+
+
+def collect(
+    cells: Mapping[str, Job[Result]],
+    path: Path,
+    setting: str,
+    console: Console,
+    processes: int = 1,
+) -> dict[str, Result]:
+    """Return the result of every cell, by name; see `pcsim.sweep.functions.collect`.
+
+    Main arguments:
+        path: the result to which the cells belong.
+        setting: text that changes whenever the numbers would.
+        processes: 1 measures in this process; more run side by side with one thread each.
+    """
+    workers, folder = processes if processes > 1 else 0, cells_of(path).folder
+    with progress("measuring", remaining=False, console=console) as report:
+        return functions.collect(cells, folder, setting, workers=workers, report=report)
+
+
+def keep(result: Result, path: Path, study: str) -> None:
+    """Store the result of a study, and remove its cells."""
+    claim(path, study)
+    attrs = {**result.attrs, STUDY: study}
+    marked = Result(result.variables, result.coords, attrs, result.coord_attrs)
+    store.save(marked, path, overwrite=True)
+    cells_of(path).forget()

@@ -1,0 +1,69 @@
+"""Few seeds, honest intervals: means with Student's t, differences paired by seed.
+
+    interval = mean ± t(n − 1, 97.5 %) · SD / √n,      SD with n − 1 in the denominator
+
+Two rules trained with the same seeds share initial weights and the order of the samples, so their
+difference is taken seed by seed before it is averaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from .claims import Verdict
+
+Floats = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean, its standard deviation over seeds, and the half-width of its 95 % interval."""
+
+    mean: float
+    sd: float
+    half: float
+
+    @property
+    def low(self) -> float:
+        """Lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self.mean + self.half
+
+    def percent(self) -> str:
+        """Return mean ± SD in percent (or points), and the interval."""
+        shown = f"{100 * self.mean:.2f} ± {100 * self.sd:.2f}"
+        if not np.isfinite(self.half):
+            return f"{shown} [one seed: no interval]"
+        return f"{shown} [{100 * self.low:.2f}, {100 * self.high:.2f}]"
+
+
+def interval(values: Floats) -> Interval:
+    """Return the mean over seeds with its interval, which is infinite for a single seed."""
+    n = len(values)
+    if n < 2:
+        return Interval(float(values[0]), 0.0, float("inf"))
+    sd = float(np.std(values, ddof=1))
+    return Interval(float(np.mean(values)), sd, float(student.ppf(0.975, n - 1)) * sd / n**0.5)
+
+
+def judge_greater(difference: Interval) -> Verdict:
+    """Judge a > b from the interval of a − b: undecided while it contains zero."""
+    if difference.low > 0:
+        return Verdict.HOLDS
+    return Verdict.FAILS if difference.high < 0 else Verdict.OPEN
+
+
+def judge_comparable(difference: Interval, margin: float) -> Verdict:
+    """Judge |a − b| < margin: undecided while the interval of a − b contains an end of ±margin."""
+    if -margin < difference.low and difference.high < margin:
+        return Verdict.HOLDS
+    apart = difference.high < -margin or difference.low > margin
+    return Verdict.FAILS if apart else Verdict.OPEN

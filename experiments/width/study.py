@@ -1,0 +1,83 @@
+"""Does a convolutional network get better with width, by BP and by iPC?
+
+`pcsim experiment width` trains, on CIFAR-10, three convolutions of 8C, 16C and 8C channels, each
+followed by max pooling, and a dense layer of 128C units, for several widths C. The paper gives
+neither kernel sizes, nor optimiser, batch size, epochs, T or learning rates: 3×3 with stride 1,
+pools of 2×2, Adam and T = 8 here. Learning rate, γ and epoch are chosen by held-out samples.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pcsim.frozen import Frozen
+from pcsim.store import Result
+
+from ..common import image_training, scaled
+from ..common.image_training import PAPER, SMALL, Budget, Point
+from . import report
+
+RULES = ("BP", "iPC")
+
+
+class Setting(Frozen):
+    """Everything that can vary."""
+
+    data: str = "cifar10"
+    widths: tuple[int, ...]
+    """The factor C."""
+    budget: Budget
+
+
+SCALES = {
+    "small": Setting(
+        widths=(1, 2, 4),
+        budget=SMALL.model_copy(update={"epochs": 3}),
+    ),
+    "paper": Setting(
+        widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),
+        budget=PAPER.model_copy(update={"epochs": 40, "weight_decays": (0.0,)}),
+    ),
+}
+"""`small`: 2048 of 50 000 samples, widths up to 4. `paper` is for a GPU."""
+
+
+def network_of(width: int) -> dict[str, Any]:
+    """Return the section `network` for one factor C."""
+    return {
+        "kind": "cnn",
+        "channels": (8 * width, 16 * width, 8 * width),
+        "stride": 1,
+        "pool": "max",
+        "dense": (128 * width,),
+    }
+
+
+def measure(setting: Setting, width: int, rule: str, point: Point) -> Result:
+    """Train one rule at one width and one point of the grid."""
+    return image_training.measure_curves(
+        setting.data, network_of(width), rule, point, setting.budget
+    )
+
+
+def main(out: Path, scale: str) -> None:
+    """Train, print, store, draw."""
+    begun = scaled.begin("width", SCALES, scale, out)
+    setting = SCALES[scale]
+    widest_first = sorted(setting.widths, reverse=True)
+    measures = image_training.cells(widest_first, RULES, setting.budget, partial(measure, setting))
+    cells = begun.collect(measures, setting.budget.processes)
+    variables, coords = image_training.gathered(
+        cells, {"width": setting.widths}, RULES, setting.budget
+    )
+    begun.publish(
+        variables,
+        coords,
+        report.judge(Result(variables, coords)),
+        report.tables,
+        {"": report.draw},
+        data_origin=image_training.origin(cells, setting.widths[0]),
+        train_samples=image_training.train_samples(cells, setting.widths[0]),
+    )

@@ -1,0 +1,204 @@
+"""What a check has found: the answer, its sentence, its table, its numbers, and what is stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+
+from pcsim.check import tuning
+from pcsim.check.criterion import Answer, Criterion, Outcome, commonest, guessing
+from pcsim.check.physical import chip_name, idealisations, stream
+from pcsim.check.rows import CHIP, ROWS, SHUFFLED
+from pcsim.check.tuning import Rate
+from pcsim.config import Config
+from pcsim.store import Attr, Result, Variable
+from pcsim.verdict import Verdict, verdict_from
+
+CRITERION = Criterion()
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """What was found."""
+
+    config: Config
+    runs: dict[str, Result]
+    left_out: dict[str, tuple[str, ...]]
+    """Non-idealities that a row could not have."""
+    labels: npt.NDArray[np.int64]
+    """Classes of the test samples."""
+    criterion: Criterion = CRITERION
+    rates: dict[str, Rate] | None = None
+    """Learning rate of each row per sample, and how it was chosen; none: as configured."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return what the energy of every chip did."""
+        return verdict_from(self.runs[CHIP])
+
+    def accuracy(self, row: str) -> npt.NDArray[np.float64]:
+        """Return the test accuracies (seed, chip) of a row."""
+        values = np.asarray(self.runs[row]["accuracy"], dtype=float)
+        return values.reshape(len(values), -1)
+
+    @cached_property
+    def reference(self) -> str:
+        """Return the best ideal rule, on held-out samples where there are any."""
+        ideal = [name for name in self.runs if not ROWS[name].on_hardware and name != SHUFFLED]
+        return max(ideal, key=lambda name: tuning.score(self.runs[name]))
+
+    @cached_property
+    def answer(self) -> Answer:
+        """Return the answer with all that it rests on."""
+        accuracy = self.accuracy(CHIP)
+        floors = [guessing(self.labels)]
+        if SHUFFLED in self.runs:
+            floors.append(float(np.nan_to_num(self.accuracy(SHUFFLED)).max()))
+        return Answer(
+            self.criterion,
+            accuracy,
+            self.verdict.outcome.reshape(accuracy.shape),
+            self.accuracy(self.reference).mean(1),
+            commonest(self.labels),
+            max(floors),
+            identical=self.config.hardware.ideal,
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return the answer, or that there is none."""
+        return self.answer.outcome
+
+    @property
+    def passed(self) -> bool:
+        """Whether enough chips trained, compared with an ideal rule that did."""
+        return self.outcome == "trains"
+
+    @property
+    def idealisations(self) -> tuple[str, ...]:
+        """Return what the run has that a chip without a controller does not."""
+        return idealisations(self.config)
+
+    def sentence(self, name: str | None = None) -> str:
+        """Return the answer."""
+        answer, name = self.answer, name or chip_name(self.config)
+        reference = 100 * float(np.mean(answer.reference))
+        points = f"{100 * self.criterion.tolerance:g} points"
+        if self.outcome == "no verdict":
+            return (
+                f"no verdict on {name}: the best ideal rule ({self.reference}) reaches "
+                f"{reference:.1f} %, and must be more than {points} above the floor "
+                f"({100 * answer.floor:.1f} %); train it longer or change its rates until it learns"
+            )
+        good, loss = answer.good, 100 * float(np.median(answer.loss))
+        words = {
+            "trains": f"automatic iPC trains on {name}",
+            "trains with loss": f"automatic iPC trains on {name} with a loss of {loss:.1f} points",
+            "marginal": f"marginal: whether automatic iPC trains on {name} is not decided",
+            "fails": f"automatic iPC fails on {name}",
+        }[self.outcome]
+        shares = "" if answer.identical else f", {100 * good.low:.0f}–{100 * good.high:.0f} %"
+        text = (
+            f"{words}: {good.count} of {answer.chips} chips{shares} are within {points} of the "
+            f"best ideal rule's {reference:.1f} % (median loss {loss:.1f} ± "
+            f"{100 * answer.error:.1f} points)"
+        )
+        if self.outcome == "marginal":
+            text += f"; {answer.would_decide}"
+        if self.outcome == "fails":
+            told = ", ".join(f"{count} {word}" for word, count in answer.failures.items())
+            text += f"; chips that have not learnt: {told}"
+        ideal = "; ".join(self.idealisations)
+        return f"{text} [idealised: {ideal}]" if ideal else text
+
+    def table(self, name: str | None = None) -> Table:
+        """Return accuracies of all rows."""
+        shown = name or chip_name(self.config)
+        table = Table(title=f"check of {shown} on {self.config.data.name}: {stream(self.config)}")
+        table.add_column("test accuracy, %")
+        for column in ("5 %", "median", "95 %", "loss", "seeds × chips", "rate"):
+            table.add_column(column, justify="right")
+        reference = np.asarray(self.answer.reference)[:, None]
+        for row in self.runs:
+            values = self.accuracy(row)
+            finite = np.nan_to_num(values)
+            low, middle, high = 100 * np.quantile(finite, (0.05, 0.5, 0.95))
+            loss = 100 * float(np.median((reference - finite).mean(0)))
+            rate = self.rates[row].short if self.rates and row in self.rates else "given"
+            mark = " *" if self.left_out.get(row) else ""
+            mark += " ← reference" if row == self.reference else ""
+            sizes = f"{values.shape[0]} × {values.shape[1]}"
+            numbers = (f"{low:.1f}", f"{middle:.1f}", f"{high:.1f}", f"{loss:+.1f}", sizes, rate)
+            table.add_row(row + mark, *numbers)
+        notes = [f"* without {', '.join(names)}" for names in self.left_out.values() if names]
+        if self.rates and any(rate.at_end for rate in self.rates.values()):
+            notes.append("! the best rate is at the end of those tried")
+        outcomes, counts = np.unique(self.verdict.outcome, return_counts=True)
+        told = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))
+        table.caption = "; ".join(
+            [
+                f"criterion: {self.criterion.words}",
+                f"floor {100 * self.answer.floor:.1f} %",
+                f"energies (another question than accuracy): {told}",
+                *dict.fromkeys(notes),
+            ]
+        )
+        return table
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the answer as plain data, for other programs."""
+        answer = self.answer
+        return {
+            "outcome": self.outcome,
+            "sentence": self.sentence(),
+            "hardware": chip_name(self.config),
+            "data": self.config.data.name,
+            "criterion": self.criterion.model_dump(),
+            "stream": stream(self.config),
+            "idealisations": list(self.idealisations),
+            "reference": {"row": self.reference, "accuracy": float(np.mean(answer.reference))},
+            "floor": answer.floor,
+            "chips": answer.chips,
+            "seeds": answer.seeds,
+            "good": vars(answer.good),
+            "learnt": vars(answer.learnt),
+            "loss": {"median": float(np.median(answer.loss)), "error": answer.error},
+            "failures": answer.failures,
+            "would_decide": answer.would_decide,
+            "rows": {
+                name: {
+                    "median": float(np.median(np.nan_to_num(self.accuracy(name)))),
+                    "rate": self.rates[name].value if self.rates and name in self.rates else None,
+                    "left_out": list(self.left_out.get(name, ())),
+                }
+                for name in self.runs
+            },
+        }
+
+    def result(self) -> Result:
+        """Return the chips' result with the accuracies of the other rows beside it."""
+        chip = self.runs[CHIP]
+        variables = dict(chip.variables)
+        coords = dict(chip.coords)
+        for name, run in self.runs.items():
+            if name != CHIP:
+                about: dict[str, Attr] = {"long_name": f"test accuracy, {name}", "units": "1"}
+                values = self.accuracy(name)
+                own = ROWS[name].on_hardware and "chip" in run.variables["accuracy"].dims
+                dims = ("seed", "chip") if own else ("seed",)
+                key = name.replace(", ", ".").replace(" ", "_")
+                shaped = values if own else values[:, 0]
+                variables[f"twin.{key}"] = Variable(dims, shaped, about)
+        attrs = dict(chip.attrs) | {
+            "check": self.sentence(),
+            "outcome": self.outcome,
+            "passed": int(self.passed),
+            "answer": json.dumps(self.numbers()),
+        }
+        return Result(variables, coords, attrs, dict(chip.coord_attrs))

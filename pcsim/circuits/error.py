@@ -1,0 +1,316 @@
+"""The circuits `algebraic` and `error_units`: predictions μ, errors, feedback.
+
+    algebraic     tau_x dx/dt = f'(x) fb − err,   err = (x − μ)/var
+    error_units   tau_err derr/dt = x − μ − var err
+    delay_err     everybody sees the error that was there delay_err ago
+    delay_fb      only the feedback is late: err_fb
+    look_soma     rates come from x, which is the membrane u ahead of itself
+
+With a nonlinearity g of the prediction (convention `post`), delta = g'(drive) err stands for the
+error in feedback and learning. A datum with the categorical energy E = KL[p ‖ softmax(μ)], p the
+label or softmax(x):
+
+    err = p − (Σp) q,    q = exp(logit)/Σ exp(logit)        sent to weights and feedback
+    own = p (Σ p ratio − ratio),    ratio = ln p − ln q     moves logits x that are let go
+
+Σp = 1 but for a label that follows its target. The sums run over the layer itself, by synapses from
+every unit to every unit of a chip.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pcsim.circuit import Circuit
+from pcsim.circuits import order
+from pcsim.circuits.blocks import Place
+from pcsim.circuits.layer import Layer
+from pcsim.circuits.page import Page, Ring
+from pcsim.circuits.shared import (
+    feedback_base,
+    feedback_lines,
+    feedback_weight,
+    plastic,
+    rate,
+    rate_lines,
+    rate_places,
+    row_sums,
+    size_lines,
+    slope,
+    soma,
+    soma_parameters,
+    speed_place,
+    write_place,
+)
+
+
+def error_seen(circuit: Circuit, layer: Layer) -> str:
+    """Return the variable that soma, weights and feedback see as the error of a layer."""
+    apart = circuit.look_err or circuit.delay_err or "error" in layer.sites
+    return "err_seen" if circuit.kind == "error_units" and apart else "err"
+
+
+def error_unread(circuit: Circuit, layer: Layer) -> str:
+    """Return the same before hardware reads it."""
+    return "err_unread" if "error" in layer.sites else error_seen(circuit, layer)
+
+
+def error_at_drive(circuit: Circuit, layer: Layer) -> str:
+    """Return the variable that weights and feedback see."""
+    return error_seen(circuit, layer) if layer.g == "identity" else "delta"
+
+
+def prediction_sum(layer: Layer) -> str:
+    """Return the variable into which the synapses from above are summed."""
+    name = "mu" if layer.g == "identity" else "drive"
+    return f"{name}_line" if "product" in layer.sites else name
+
+
+def error_layer(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return the equations of one layer."""
+    lines = error_soma(circuit, layer)
+    if layer.categorical:
+        lines += categorical_error(layer)
+    elif layer.predicted_by != "nothing":
+        lines += error_lines(circuit, layer)
+    if layer.predicted_by == "above":
+        lines += _prediction(circuit, layer)
+    if layer.f:
+        lines += _feedback(layer)
+    lines += [*rate_lines(layer), *size_lines(circuit, layer), *soma_parameters(layer)]
+    if layer.precision and not layer.learned_variance:
+        lines.append("var : 1 (constant)")
+    return lines
+
+
+def error_synapses(circuit: Circuit, post: Layer) -> list[str]:
+    """Return the equations of the synapses onto a layer."""
+    err = error_at_drive(circuit, post)
+    hebb = f"{err}_post*r_pre"
+    written, read = "write" in post.sites, "weight" in post.sites
+    lines = plastic(circuit, "w", hebb, written=written)
+    if post.own_tau_w:
+        lines.append("tau_w : second (constant)")
+    lines += ["w_read : 1  # w as hardware presents it"] if read else []
+    weight = "w_read" if read else "w"
+    sums = [f"{prediction_sum(post)}_post = {weight}*r_pre : 1 (summed)"]
+    sums += row_sums("line_{}_post", post.line_sums, "r_pre", weight, "column")
+    if post.has_feedback:
+        lines += feedback_lines(circuit, hebb, written=written)
+    if post.sends_feedback:
+        back = feedback_weight(circuit, post)
+        lines += ["w_fb_read : 1  # the feedback weight, likewise"] if back == "w_fb_read" else []
+        sent = f"{'err_fb' if circuit.delay_fb else err}_post"
+        line = "fb_line" if "feedback" in post.sites else "fb"
+        sums.append(f"{line}_pre = {back}*{sent} : 1 (summed)")
+        sums += row_sums("back_{}_pre", post.back_sums, sent, back, "row")
+    return lines + sums
+
+
+def _feedback(layer: Layer) -> list[str]:
+    if "feedback" not in layer.sites:
+        return ["fb : 1  # feedback, a sum over the layer below"]
+    return [
+        "fb_line : 1  # feedback, a sum over the layer below",
+        "fb : 1  # the same as hardware delivers it",
+        *(f"back_{name} : 1" for name in layer.back_sums),
+    ]
+
+
+def error_soma(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return the equation of the soma: feedback pulls, the own error holds."""
+    if layer.categorical:
+        drift = "own"
+    elif layer.f is None:
+        drift = f"-{error_seen(circuit, layer)}"
+    elif layer.predicted_by == "nothing":
+        drift = "slope*fb"
+    else:
+        drift = f"slope*fb - {error_seen(circuit, layer)}"
+    lines = []
+    if "velocity" in layer.sites:
+        lines = [f"force = {drift} : 1", "speed : 1  # dx/dt as hardware lets x move, per second"]
+        drift = "speed*tau_x/second"
+    if not circuit.look_soma:
+        return [soma(circuit, layer, drift), *lines]
+    gate = "free*" if layer.clamped == "switched" else ""
+    return [
+        soma(circuit, layer, "x + drift - u", state="u"),
+        # Over one step of dt, x becomes what stands before the minus sign.
+        f"dx/dt = {gate}(u + look_soma*(x + drift - u)/tau_x - x)/dt : 1",
+        f"drift = {drift} : 1",
+        *lines,
+    ]
+
+
+def _difference(layer: Layer) -> str:
+    if layer.predicted_by == "prior":
+        return "x - prior"
+    return "x - mu - b" if layer.bias_outside and layer.g == "identity" else "x - mu"
+
+
+def error_lines(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return the lines that define the error as it is seen; delays and hardware stand between."""
+    seen, unread, lines = error_seen(circuit, layer), error_unread(circuit, layer), []
+    now = "err_now" if circuit.delay_err else unread
+    if circuit.tau_err:
+        force = f"{_difference(layer)} - {'var*' if layer.precision else ''}err"
+        lines.append(f"derr/dt = ({force})/tau_err : 1")
+        ahead = f" + look_err*({force})/tau_err" if circuit.look_err else ""
+        lines += [f"{now} = err{ahead} : 1"] if now != "err" else []
+    else:
+        difference = _difference(layer)
+        lines.append(f"{now} = {f'({difference})/var' if layer.precision else difference} : 1")
+    if circuit.delay_err:
+        lines.append(f"{unread} : 1  # err_now, as it was delay_err ago")
+    if unread != seen:
+        lines.append(f"{seen} : 1  # {unread}, as hardware reads it")
+    if layer.learned_variance:
+        time = "tau_var" if layer.own_tau_w else "tau_w"
+        lines += [
+            "var = exp(log_var) : 1",
+            f"dlog_var/dt = 0.5*(err*({_difference(layer)}) - 1)/{time} : 1",
+        ]
+    return lines
+
+
+def _prediction(circuit: Circuit, layer: Layer) -> list[str]:
+    lines, line = bias_lines(circuit, layer), prediction_sum(layer)
+    if layer.g == "identity":
+        lines.append(f"{line} : 1  # prediction, a sum over the layer above")
+    else:
+        total = "total" if layer.bias_outside else "drive"
+        lines += ["total = drive + b : 1"] if layer.bias_outside else []
+        lines += [
+            f"mu = {rate(layer.g, total)} : 1  # prediction",
+            f"delta = ({slope(layer.g, total, 'mu')})*{error_seen(circuit, layer)} : 1",
+            f"{line} : 1  # a sum over the layer above",
+        ]
+    if "product" in layer.sites:
+        lines.append(f"{line.removesuffix('_line')} : 1  # with b, as hardware delivers it")
+        lines += [f"line_{name} : 1" for name in layer.line_sums]
+    if circuit.delay_fb and layer.sends_feedback:
+        lines.append(f"err_fb : 1  # {error_at_drive(circuit, layer)}, as it was delay_fb ago")
+    if layer.own_tau_w and layer.learned_variance:
+        lines.append("tau_var : second (constant)")
+    return lines
+
+
+def bias_lines(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return the equation of the bias, where there is one."""
+    if not layer.bias:
+        return []
+    err, own = error_at_drive(circuit, layer), layer.own_tau_w
+    lines = [f"db/dt = {err}/{'tau_b' if own else 'tau_w'} : 1"]
+    return [*lines, "tau_b : second (constant)"] if own else lines
+
+
+SOFTMAX = (
+    "total_q_post = exp(logit_pre) : 1 (summed)\n"
+    "total_p_post = exp(x_pre) : 1 (summed)\n"
+    "mass_post = p_pre : 1 (summed)\n"
+    "mean_ratio_post = p_pre*ratio_pre : 1 (summed)\n"
+)
+
+
+def categorical_error(layer: Layer) -> list[str]:
+    """Return error and own force of a layer whose units compete; labels are probabilities."""
+    prediction = "mu + b" if layer.bias_outside and layer.g == "identity" else "mu"
+    softmax, read = "exp(x)/total_p", "error" in layer.sites
+    switched = f"free*{softmax} + (1 - free)*x" if layer.clamped == "switched" else softmax
+    return [
+        f"{'err_unread' if read else 'err'} = p - mass*q : 1",
+        *(["err : 1  # err_unread, as hardware reads it"] if read else []),
+        "own = p*(mean_ratio - ratio) : 1",
+        f"p = {switched} : 1",
+        "q = exp(logit)/total_q : 1",
+        "ratio = x - log(total_p) - logit + log(total_q) : 1  # ln p − ln q of logits x",
+        f"logit = {prediction} : 1",
+        "total_p : 1  # sums over this layer",
+        "total_q : 1",
+        "mass : 1",
+        "mean_ratio : 1",
+    ]
+
+
+def unit_places(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
+    """Return the places among the units of layer k, in the order in which they act."""
+    found = rate_places(layer, k)
+    if layer.clamped != "always":
+        found += _places_of_states(circuit, layer, k)
+    return [place for place in found if place.site in layer.sites]
+
+
+def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
+    found = []
+    if layer.predicted_by == "above":
+        line = f"{prediction_sum(layer)}{' + b' if layer.bias else ''}"
+        sums = {name: f"line_{name}" for name in layer.line_sums}
+        result = "mu" if layer.g == "identity" else "drive"
+        found.append(Place("product", k, line, result, order.PRODUCT, symbols=sums))
+    if layer.predicted_by != "nothing":
+        seen = error_seen(circuit, layer)
+        found.append(Place("error", k, error_unread(circuit, layer), seen, order.READ_ERR))
+    if layer.f is not None:
+        sums = {name: f"back_{name}" for name in layer.back_sums}
+        found.append(Place("feedback", k - 1, "fb_line", "fb", order.READ_FB, symbols=sums))
+    found.append(speed_place(layer, k))
+    return found
+
+
+def synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Place]:
+    """Return the places among the synapses onto layer k."""
+    hebb = f"{error_at_drive(circuit, post)}_post*r_pre"
+    found = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
+    if post.has_feedback and circuit.transport != "shared":
+        base = feedback_base(circuit)
+        found.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
+        if circuit.transport == "kolen_pollack":
+            found.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
+    return [place for place in found if place.site in post.sites]
+
+
+def delayed_errors(circuit: Circuit, layer: Layer) -> list[Ring]:
+    """Return the delay lines of a layer."""
+    found = []
+    if circuit.delay_err and layer.predicted_by != "nothing" and layer.clamped != "always":
+        found.append(Ring("delay_err", "err_now", error_unread(circuit, layer)))
+    if circuit.delay_fb and layer.sends_feedback:
+        found.append(Ring("delay_fb", error_at_drive(circuit, layer), "err_fb"))
+    return found
+
+
+def sums_within(circuit: Circuit, layer: Layer) -> dict[str, str]:
+    """Return the sums over a layer itself, by name."""
+    return {"softmax": SOFTMAX} if layer.categorical else {}
+
+
+def error_rest(circuit: Circuit, layer: Layer) -> dict[str, str]:
+    """Return the feed-forward pass: predictions, no errors, membranes where their rates are."""
+    rest = {}
+    if layer.predicted_by == "above":
+        outside = layer.bias_outside and layer.g == "identity"
+        rest["x"] = "mu + b" if outside else "mu"
+    if circuit.kind == "error_units" and layer.predicted_by != "nothing":
+        rest["err"] = "0"
+    return rest | ({"u": "x"} if circuit.look_soma else {})
+
+
+ALGEBRAIC = Page(
+    "algebraic",
+    "errors are exact at every instant",
+    error_layer,
+    error_synapses,
+    unit_places,
+    synapse_places,
+    rings=delayed_errors,
+    sums_within=sums_within,
+    rest=error_rest,
+    shown=("err",),
+    sites=frozenset({"tau_w"}),
+)
+ERROR_UNITS = replace(
+    ALGEBRAIC,
+    kind="error_units",
+    about="errors have a unit of their own, which follows them with a lag",
+)

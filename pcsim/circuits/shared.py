@@ -1,0 +1,155 @@
+"""Pieces of equations that all circuits share: rates, somas, plastic weights."""
+
+from __future__ import annotations
+
+from pcsim.circuit import Circuit
+from pcsim.circuits import order
+from pcsim.circuits.blocks import Place
+from pcsim.circuits.layer import Layer
+from pcsim.errors import UnsupportedError
+from pcsim.maps.nonlinearities import NONLINEARITIES, Row, row
+from pcsim.substrate.effect import AGGREGATES
+from pcsim.substrate.expression import Expression
+
+
+def rate(f: str, x: str) -> str:
+    """Return f(x) for a variable called x."""
+    return _known(f).at(x)
+
+
+def slope(f: str, x: str, r: str) -> str:
+    """Return f'(x) for variables called x and r = f(x)."""
+    return _known(f).slope_at(x, r)
+
+
+def _known(f: str) -> Row:
+    known = row(f)
+    if not known.plain:
+        names = [name for name, one in NONLINEARITIES.items() if one.plain]
+        raise UnsupportedError(
+            f"backend brian: network.f {f!r} has no elementwise Brian2 expression here; "
+            f"choose one of {', '.join(names)}, or an expression of your own"
+        )
+    return known
+
+
+def rate_lines(layer: Layer, *, once: bool = True) -> list[str]:
+    """Return r = f(x) and its slope, for layers that predict another.
+
+    `once`: rates are needed once per time step, before anything has moved.
+    """
+    if layer.f is None:
+        return []
+    seen = "x_seen" if "membrane" in layer.sites else "x"
+    fired = "fired" if "rate" in layer.sites else "r"
+    lines = ["x_seen : 1  # x as hardware shows it to f"] if seen != "x" else []
+    lines += ["r : 1  # fired, as hardware sends it"] if fired != "r" else []
+    # x moves at the end of a time step only, so that its rate is needed once per step.
+    return [
+        *lines,
+        f"{fired} = {rate(layer.f, seen)} : 1{' (constant over dt)' if once else ''}",
+        f"slope = {slope(layer.f, seen, fired)} : 1",
+    ]
+
+
+def soma(
+    circuit: Circuit, layer: Layer, force: str, *, over: str = "tau_x", state: str = "x"
+) -> str:
+    """Return dx/dt = force/over, with white noise; both stop where x is clamped."""
+    gate = "free*" if layer.clamped == "switched" else ""
+    noise = f" + {gate}sigma_x*xi" if circuit.sigma_x else ""
+    return f"d{state}/dt = {gate}({force})/{over}{noise} : 1"
+
+
+def soma_parameters(layer: Layer) -> list[str]:
+    """Return what is set once per unit: its time constant, and the switch of a clamp."""
+    lines = ["tau_x : second (constant)"]
+    if layer.clamped == "switched":
+        lines.append("free : 1 (constant)  # 1: x moves, 0: x is clamped")
+    return lines
+
+
+def weight_rate(circuit: Circuit, name: str, hebb: str) -> str:
+    """Return (hebb − λw)/τ_w."""
+    return f"{f'({hebb} - decay*{name})' if circuit.weight_decay else hebb}/tau_w"
+
+
+def plastic(circuit: Circuit, name: str, hebb: str, *, written: bool = False) -> list[str]:
+    """Return dw/dt = (hebb − λw)/τ_w of a weight, or what hardware makes of it in one step."""
+    if not written:
+        return [f"d{name}/dt = {weight_rate(circuit, name, hebb)} : 1 (clock-driven)"]
+    return [
+        f"d{name}/dt = {name}_change/dt : 1 (clock-driven)",
+        f"{name}_change : 1  # what hardware writes in this step",
+    ]
+
+
+def feedback_base(circuit: Circuit) -> str:
+    """Return what stands for w on the way back, as it is stored."""
+    ways = {"shared": "w", "sign": "size_post*sign(w)"}
+    return ways.get(circuit.transport, "w_fb")
+
+
+def feedback_weight(circuit: Circuit, post: Layer | None = None) -> str:
+    """Return what stands for w on the way back, as it is read."""
+    if post is None or "weight" not in post.sites:
+        return feedback_base(circuit)
+    return "w_read" if circuit.transport == "shared" else "w_fb_read"
+
+
+def feedback_lines(circuit: Circuit, hebb: str, *, written: bool = False) -> list[str]:
+    """Return the equations of separate feedback weights, or of what the forward signs need."""
+    return {
+        "shared": [],
+        "random": ["w_fb : 1 (constant)"],
+        "kolen_pollack": plastic(circuit, "w_fb", hebb, written=written),
+        "sign": ["row_power_post = w**2 : 1 (summed)"],
+    }[circuit.transport]
+
+
+def size_lines(circuit: Circuit, layer: Layer) -> list[str]:
+    """Return, for feedback by sign, the size √(mean w²) of the array onto this layer."""
+    if circuit.transport != "sign" or not layer.sends_feedback:
+        return []
+    return [
+        "size = sqrt(array_power/n_weights) : 1  # of the weights onto this layer",
+        "row_power : 1  # w squared, a sum over the layer above",
+        "array_power : 1  # and over this layer",
+    ]
+
+
+def row_sums(
+    name: str, wanted: tuple[str, ...], signal: str, weight: str, position: str
+) -> list[str]:
+    """Return the sums over a row that effects need, as further summed variables."""
+    lines = [f"{position} : 1 (constant)  # place along the line, j/n"]
+    lines = lines if any("position" in AGGREGATES[each] for each in wanted) else []
+    known = {"v": signal, "w": weight, "position": position}
+    for each in wanted:
+        text = Expression(AGGREGATES[each]).renamed(known)
+        lines.append(f"{name.format(each)} = {text} : 1 (summed)")
+    return lines
+
+
+def rate_places(layer: Layer, k: int) -> list[Place]:
+    """Return what stands between potentials and the rates that are sent."""
+    if layer.f is None:
+        return []
+    return [
+        Place("membrane", k, "x", "x_seen", order.MEMBRANE, "before_start"),
+        Place("rate", k, "fired", "r", order.READ),
+    ]
+
+
+def speed_place(layer: Layer, k: int) -> Place:
+    """Return what acts on dx/dt; a clamped soma has none."""
+    gate, own = "free" if layer.clamped == "switched" else "", {"x": "x"}
+    speed = "second*force/tau_x"
+    return Place("velocity", k, speed, "speed", order.CHANGE, symbols=own, gate=gate)
+
+
+def write_place(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
+    """Return what acts on the change of a weight that plasticity asks for."""
+    asked = f"dt*{weight_rate(circuit, name, hebb)}"
+    known = {"w": name, "tau_w": "(learning_scale*tau_w/second)"}
+    return Place("write", k, asked, f"{name}_change", order.CHANGE, symbols=known, array=array)

@@ -1,0 +1,23 @@
+"""The engine `native`: the same calls as the reference, its steps compiled."""
+
+from adapter import Adapter, Gap
+from continuous_adapter import run
+
+from pcsim.native.engine import Native
+
+GAPS = (
+    Gap.of("f gelu", reason="network.f 'gelu' has no elementwise"),
+    Gap.of("categorical hidden layer", reason="network node 1: energy categorical.*softmax rate"),
+    Gap.of("circuit dendritic", "mode associative", reason="mode 'associative'.*in part"),
+    Gap.of("circuit dendritic", "variance", reason="energy.variance: a dendritic layer has unit"),
+    Gap.of("circuit dendritic", "convention post", reason="network.convention 'post'"),
+    Gap.of("circuit dendritic", "tau_w per weight", reason="tau_w per weight: not available"),
+    Gap.of("circuit sacramento", "biases", reason="network.bias true"),
+    Gap.of("circuit sacramento", "mode generative", reason="mode 'generative'"),
+    Gap.of("circuit sacramento", "tau_x per unit", reason="tau_x per unit: not available"),
+    Gap.of("circuit spiking", reason="circuit.kind 'spiking': events"),
+    Gap.of("circuit error_units", "categorical datum", reason="energy categorical.*x − μ"),
+    Gap.of("delay_err", "categorical datum", reason="energy categorical.*x − μ"),
+    Gap.of("delay_err", "learned variance", reason="energy.learned.*fixed variance"),
+)
+NATIVE = Adapter("native", lambda case: run(case, Native), GAPS)
