@@ -1,0 +1,58 @@
+"""Remedies: each applies where it has a place, and is the chip that its sentence says."""
+
+from math import sqrt
+
+import pytest
+
+from hw_models import Hardware, describe, known_presets, preset
+from hw_models.plasticity_arrays import DevicePair
+from hw_models.quantize import QuantizedWeights
+from hw_models.remedies import REMEDIES, applicable
+
+CHIPS = known_presets() | {
+    "coarse": Hardware(
+        name="coarse", pieces={"weights": QuantizedWeights(bits=4, accumulator=False)}
+    )
+}
+
+
+@pytest.mark.parametrize("name", CHIPS)
+def test_what_applies_makes_another_chip_that_can_be_built(name):
+    chip = CHIPS[name]
+    for remedy, changes in applicable(chip).values():
+        better = describe(chip, changes)
+        assert better.substrate() != chip.substrate(), remedy.name
+
+
+def test_every_row_has_a_name_of_its_own_and_applies_to_some_chip():
+    names = [remedy.name for remedy in REMEDIES]
+    assert len(set(names)) == len(names)
+    assert set().union(*(applicable(chip) for chip in CHIPS.values())) == set(names)
+    assert not applicable(CHIPS["ideal"])
+
+
+def test_an_accumulator_releases_what_the_device_can_write():
+    made = applicable(preset("reram_sb"))["accumulator of 10 pulses"][1]["accumulator"]
+    assert made["threshold"] == pytest.approx(10 * 0.002)
+    again = describe(preset("reram_sb"), {"accumulator": made})
+    assert not {"accumulator", "accumulator of 10 pulses"} & applicable(again).keys()
+
+
+def test_four_devices_are_finer_and_more_alike():
+    chip = describe(preset("reram_sb"), applicable(preset("reram_sb"))["4 devices per weight"][1])
+    one, four = preset("reram_sb").pieces["device"], chip.pieces["device"]
+    assert four.quantum == pytest.approx(one.quantum / 4)
+    assert four.dw_spread == pytest.approx(one.dw_spread / 2)
+    # what is seen of a write, network units: the mean of four independent errors
+    assert four.write_noise * four.quantum == pytest.approx(one.write_noise * one.quantum / sqrt(4))
+    inside = applicable(preset("pcm"))["4 devices per weight"][1]
+    pair = describe(preset("pcm"), inside).pieces["device"]
+    assert isinstance(pair, DevicePair)
+    assert pair.device.dw_min == pytest.approx(0.0025)
+    assert pair.device.gamma_up == 2.5
+
+
+def test_a_fast_array_is_for_devices_with_a_symmetry_point():
+    assert "fast array with transfer" in applicable(preset("ecram_li"))
+    assert "fast array with transfer" not in applicable(preset("reram_es"))
+    assert not next(r for r in REMEDIES if r.name == "fast array with transfer").automatic
