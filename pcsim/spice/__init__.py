@@ -1,0 +1,1 @@
+"""The circuit as a netlist: emitted from the equations of a plan, run by ngspice."""
