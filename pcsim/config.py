@@ -17,10 +17,11 @@ from pcsim.circuit import Algebraic, CircuitConfig
 from pcsim.datasets import own
 from pcsim.errors import ConfigError, DataError
 from pcsim.explain import explanations
-from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole
+from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole, dotted
 from pcsim.hardware import HardwareConfig
 from pcsim.meaning import LeftOutWarning, meaningless, of_other_circuits, sentence, without
 from pcsim.network import Mode
+from pcsim.rows import Rows
 from pcsim.stream import Record, Solver, StreamConfig
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
@@ -284,6 +285,40 @@ class Config(Frozen):
     def to_json(self) -> str:
         """Return the whole configuration, defaults included, as text."""
         return self.model_dump_json()
+
+    def settings(self) -> dict[str, Any]:
+        """Return what differs from the defaults, by dotted names."""
+        found = {"network.kind": self.network.kind}
+        found |= dotted({"network": self.network.model_dump(exclude_defaults=True)})
+        for name, field in type(self).model_fields.items():
+            if name != "network":
+                usual = dotted({name: field.default.model_dump()})
+                given = dotted({name: getattr(self, name).model_dump()})
+                found |= {n: v for n, v in given.items() if n not in usual or v != usual[n]}
+        return found
+
+    def __repr__(self) -> str:
+        """Return what differs from the defaults, long values cut; `to_json()` has everything."""
+        settings = self.settings()
+        shown = [f"{name}={_short(value)}" for name, value in settings.items()]
+        more = f", and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+        return f"<Config {', '.join(shown[:SHOWN])}{more}; settings() has what was set>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        rows = tuple((name, _short(value)) for name, value in self.settings().items())
+        return Rows("configuration", ("field", "value"), rows, "others: defaults", True).html()
+
+
+SHOWN = 12
+"""So many fields stand in the short form of a configuration."""
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}…"
 
 
 def parse(data: Mapping[str, Any], source: str = "configuration") -> Config:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -36,6 +37,17 @@ class Frozen(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
+
+
+def dotted(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested sections as dotted names."""
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            found |= dotted(value, f"{above}{name}.")
+        else:
+            found[f"{above}{name}"] = value
+    return found
 
 
 AS_STORED = {"as_stored": True}

@@ -26,14 +26,21 @@ QUANTILES = (0.05, 0.5, 0.95)
 DASHES = ("-", "--", "-.", ":")
 
 
+class Drawn(Figure):
+    """A figure that a notebook shows by itself."""
+
+    def _repr_png_(self) -> bytes:
+        return as_png(self)
+
+
 def plain(text: str) -> str:
     """Return a name as a figure shows it as it is: `$` begins no formula."""
     return text.replace("$", r"\$")
 
 
-def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Path:
+def training_curves(results: Mapping[str, Result], title: str) -> Figure:
     """Draw energy and test error over epochs: mean and range over the seeds."""
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Drawn(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     for k, (name, result) in enumerate(results.items()):
         style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
@@ -53,12 +60,12 @@ def training_curves(results: Mapping[str, Result], path: Path, title: str) -> Pa
     for axes in (left, right):
         axes.grid(alpha=0.25, which="both")
     figure.suptitle(plain(title))
-    return save(figure, path)
+    return figure
 
 
-def chip_run(result: Result, path: Path, title: str) -> Path:
+def chip_run(result: Result, title: str) -> Figure:
     """Draw a run in continuous time: energy of the population and its layers, and accuracy."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    figure = Drawn(figsize=(11, 3.6), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     times, energy = _binned(result["time"], result["energy"])
     total = energy.sum(2)
@@ -83,14 +90,14 @@ def chip_run(result: Result, path: Path, title: str) -> Path:
     else:
         right.set_axis_off()
     figure.suptitle(plain(title))
-    return save(figure, path)
+    return figure
 
 
-def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
+def check_figure(check: Check, name: str | None = None) -> Figure:
     """Draw the energy of the chips beside the ideal one, and the accuracies of all rows."""
     from pcsim.check.physical import chip_name, stream  # a figure of another kind needs no check
 
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    figure = Drawn(figsize=(11, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.2))
     chips, ideal = list(check.runs.items())[:2]
     for k, (label, result) in enumerate((chips, ideal)):
@@ -117,7 +124,7 @@ def check_figure(check: Check, path: Path, name: str | None = None) -> Path:
         axes.grid(alpha=0.25)
     shown = plain(name or chip_name(check.config))
     figure.suptitle(f"{shown}: {check.outcome}\n{stream(check.config)}", fontsize="medium")
-    return save(figure, path)
+    return figure
 
 
 def _binned(
@@ -155,7 +162,12 @@ def log_energy(axes: Axes) -> None:
 def save(figure: Figure, path: Path) -> Path:
     """Write a figure as PNG, making its folder; only an earlier figure of pcsim is replaced."""
     check_suffix(path, ".png")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150, metadata={"Software": MADE_BY_PCSIM})
-    write_own(path, buffer.getvalue())
+    write_own(path, as_png(figure, 150))
     return path
+
+
+def as_png(figure: Figure, dpi: int = 80) -> bytes:
+    """Return a figure as a picture."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": MADE_BY_PCSIM})
+    return buffer.getvalue()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pcsim import config as configuration
 from pcsim.config import Config
@@ -13,16 +11,11 @@ from pcsim.store import Result
 from pcsim.verdict import Verdict, verdict_from
 
 if TYPE_CHECKING:
-    import xarray
+    from matplotlib.figure import Figure
 
 
 class Recording(Result):
     """What was recorded, on named axes; everything that takes a result takes a recording."""
-
-    @classmethod
-    def of(cls, result: Result) -> Recording:
-        """Return a result as a recording."""
-        return cls(result.variables, result.coords, result.attrs, result.coord_attrs)
 
     @property
     def config(self) -> Config:
@@ -38,27 +31,31 @@ class Recording(Result):
             )
         return verdict_from(self)
 
-    def to_xarray(self) -> xarray.Dataset:
-        """Return all variables with their axes, labels, units and attributes."""
-        try:
-            import xarray
-        except ImportError:
-            raise UnsupportedError(
-                "Recording.to_xarray: needs xarray; install it with pip install 'pcsim[xarray]'"
-            ) from None
-        variables: dict[str, Any] = {
-            name: (one.dims, one.values, dict(one.attrs)) for name, one in self.variables.items()
-        }
-        labels: dict[str, Any] = {
-            name: (name, values, dict(self.coord_attrs.get(name, {})))
-            for name, values in self.coords.items()
-        }
-        return xarray.Dataset(variables, labels, dict(self.attrs))
+    def plot(self, title: str | None = None) -> Figure:
+        """Draw energy and accuracy, as `pcsim run` does."""
+        from pcsim.plots import chip_run, training_curves
 
-    def __repr__(self) -> str:
-        """Return axes, accuracy and names, not the numbers."""
-        axes = ", ".join(f"{name} {len(labels)}" for name, labels in self.coords.items())
-        told = ""
-        if "accuracy" in self.variables:
-            told = f"; test accuracy {100 * float(np.median(self['accuracy'])):.1f} % (median)"
-        return f"<Recording of {axes}{told}; variables {', '.join(self.variables)}>"
+        shown = title or f"{self._rule} on {self.config.data.name}"
+        if "verdict.outcome" in self.variables:
+            return chip_run(self, shown)
+        if {"train_energy", "test_accuracy"} <= set(self.variables):
+            return training_curves({self._rule: self}, shown)
+        raise UnsupportedError(
+            "Recording.plot: draws chips in continuous time, and discrete runs with 'train_energy' "
+            "and 'test_accuracy'; figures() has what a report draws of this one"
+        )
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures that `pcsim report` draws of this result, by their titles."""
+        from pcsim.report.view import View
+        from pcsim.report.write import FIGURES
+
+        view = View("recording", "recording", self)
+        return {one.title: one.figure for draw in FIGURES for one in draw(view)}
+
+    @property
+    def _rule(self) -> str:
+        config = self.config
+        if config.run.backend == "discrete":
+            return config.schedule.rule
+        return f"{config.circuit.kind} circuit"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 from rich.table import Table
 from rich.text import Text
@@ -31,3 +32,19 @@ class Rows:
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table
+
+    def html(self) -> str:
+        """Return the table for a page."""
+        head = "".join(f'<th scope="col">{escape(column)}</th>' for column in self.columns)
+        body = "\n".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        shape = ' class="words"' if self.words else ""
+        title = self.title[:1].upper() + self.title[1:]
+        header = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
+        return (
+            f'<h3>{escape(title)}</h3>\n<div class="table"><table{shape}>{caption}'
+            f"{header}\n<tbody>\n{body}\n</tbody></table></div>"
+        )

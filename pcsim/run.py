@@ -13,6 +13,7 @@ from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
 from pcsim.interruption import exit_code
 from pcsim.record import trajectories_of
+from pcsim.recording import Recording
 from pcsim.results import chip_result, training_result
 from pcsim.status import Report
 from pcsim.store import Result
@@ -28,7 +29,7 @@ def run(
     *,
     overwrite: bool = False,
     report: Report | None = None,
-) -> Result:
+) -> Recording:
     """Train as the configuration says; with `out`, store the result there.
 
     Main arguments:
@@ -43,7 +44,7 @@ def run(
     if out:
         check_target(out, overwrite)
     with held(out) if out else nullcontext():
-        return _run_alone(config, out, overwrite, report)
+        return Recording.of(_run_alone(config, out, overwrite, report))
 
 
 def _run_alone(config: Config, out: Path | None, overwrite: bool, report: Report | None) -> Result:

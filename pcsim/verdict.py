@@ -102,6 +102,9 @@ class Verdict:
         shown = ", ".join(text for text in counts if not text.startswith("0 "))
         return f"{len(self.outcome)} chips: {shown}"
 
+    def __repr__(self) -> str:
+        return f"<Verdict of {self}>"
+
     def __str__(self) -> str:
         """Return outcomes, and the median energy and accuracy of the population."""
         energy = f"energy {np.nanmedian(self.start):.4g} → {np.nanmedian(self.floor):.4g}"

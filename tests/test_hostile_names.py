@@ -115,8 +115,8 @@ def chips(seed=0):
 def test_titles_of_runs_are_no_formulas(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure) or path)
-    plots.chip_run(chips(), tmp_path / "a.png", FORMULA)
-    plots.training_curves({FORMULA: chips()}, tmp_path / "b.png", FORMULA)
+    plots.save(plots.chip_run(chips(), FORMULA), tmp_path / "a.png")
+    plots.save(plots.training_curves({FORMULA: chips()}, FORMULA), tmp_path / "b.png")
     assert len(drawn) == 2
     for figure in drawn:
         assert formulas(figure) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +18,19 @@ from pcsim.check.physical import chip_name, idealisations, stream
 from pcsim.check.rows import CHIP, ROWS, SHUFFLED
 from pcsim.check.tuning import Rate
 from pcsim.config import Config
+from pcsim.rows import Rows
 from pcsim.store import Attr, Result, Variable
+from pcsim.store.frames import import_pandas
 from pcsim.verdict import Verdict, verdict_from
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
 
 CRITERION = Criterion()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Check:
     """What was found."""
 
@@ -119,11 +126,11 @@ class Check:
 
     def table(self, name: str | None = None) -> Table:
         """Return accuracies of all rows."""
+        return self._accuracies(name).rich()
+
+    def _accuracies(self, name: str | None = None) -> Rows:
         shown = name or chip_name(self.config)
-        table = Table(title=f"check of {shown} on {self.config.data.name}: {stream(self.config)}")
-        table.add_column("test accuracy, %")
-        for column in ("5 %", "median", "95 %", "loss", "seeds × chips", "rate"):
-            table.add_column(column, justify="right")
+        rows = []
         reference = np.asarray(self.answer.reference)[:, None]
         for row in self.runs:
             values = self.accuracy(row)
@@ -135,13 +142,13 @@ class Check:
             mark += " ← reference" if row == self.reference else ""
             sizes = f"{values.shape[0]} × {values.shape[1]}"
             numbers = (f"{low:.1f}", f"{middle:.1f}", f"{high:.1f}", f"{loss:+.1f}", sizes, rate)
-            table.add_row(row + mark, *numbers)
+            rows.append((row + mark, *numbers))
         notes = [f"* without {', '.join(names)}" for names in self.left_out.values() if names]
         if self.rates and any(rate.at_end for rate in self.rates.values()):
             notes.append("! the best rate is at the end of those tried")
         outcomes, counts = np.unique(self.verdict.outcome, return_counts=True)
         told = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))
-        table.caption = "; ".join(
+        caption = "; ".join(
             [
                 f"criterion: {self.criterion.words}",
                 f"floor {100 * self.answer.floor:.1f} %",
@@ -149,7 +156,42 @@ class Check:
                 *dict.fromkeys(notes),
             ]
         )
-        return table
+        return Rows(
+            f"check of {shown} on {self.config.data.name}: {stream(self.config)}",
+            ("test accuracy, %", "5 %", "median", "95 %", "loss", "seeds × chips", "rate"),
+            tuple(rows),
+            caption,
+        )
+
+    def plot(self, name: str | None = None) -> Figure:
+        """Draw the energy of the chips beside the ideal one, and the accuracies of all rows."""
+        from pcsim.plots import check_figure
+
+        return check_figure(self, name)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the test accuracy of every row, seed and chip, one line each."""
+        pandas = import_pandas("Check.to_pandas")
+        seeds = self.runs[CHIP]["seed"]
+        lines = [
+            (row, int(seeds[k]), chip, value)
+            for row in self.runs
+            for k, values in enumerate(self.accuracy(row))
+            for chip, value in enumerate(values)
+        ]
+        return pandas.DataFrame(lines, columns=["row", "seed", "chip", "accuracy"])
+
+    def __repr__(self) -> str:
+        """Return the answer in a few words; `sentence()`, `table()` and `plot()` say more."""
+        answer = self.answer
+        return (
+            f"<Check of {chip_name(self.config)} on {self.config.data.name}: {self.outcome}; "
+            f"{answer.good.count} of {answer.chips} chips, {answer.seeds} seeds; rows "
+            f"{', '.join(self.runs)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p><strong>{escape(self.sentence())}</strong></p>\n{self._accuracies().html()}"
 
     def numbers(self) -> dict[str, Any]:
         """Return the answer as plain data, for other programs."""

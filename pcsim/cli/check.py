@@ -88,7 +88,7 @@ def check(
     from pcsim.check import check as run_check
     from pcsim.check.criterion import Criterion
     from pcsim.explain import explanations
-    from pcsim.plots import check_figure
+    from pcsim.plots import save
     from pcsim.run import check_target
     from pcsim.store.files import check_own
     from pcsim.store.lock import held
@@ -126,7 +126,7 @@ def check(
         found = shortest(settings, checked) if present == "auto" else checked(settings)
         store.save(found.result(), target, overwrite=overwrite)
         rows.forget()
-        figure = check_figure(found, target.with_suffix(".png"))
+        figure = save(found.plot(), target.with_suffix(".png"))
     if as_json:
         typer.echo(json.dumps(found.numbers() | {"stored": str(target)}))
     elif quiet:

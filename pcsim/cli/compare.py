@@ -40,9 +40,7 @@ def compare(
 ) -> None:
     """Compare runs on the same network, data and seeds: accuracy gap, agreement, cost."""
     from pcsim.compare import compare as compare_runs
-    from pcsim.compare.figure import comparison_figure
     from pcsim.compare.gather import names
-    from pcsim.compare.tables import comparison_tables
     from pcsim.plots import save
     from pcsim.run import check_target
     from pcsim.store.files import check_own
@@ -67,9 +65,9 @@ def compare(
             overwrite=overwrite,
             report=report,
         )
-    for table in comparison_tables(result):
+    for table in result.tables():
         console.print(table.rich())
-    console.print(f"figure in {save(comparison_figure(result), out.with_suffix('.png'))}")
+    console.print(f"figure in {save(result.plot(), out.with_suffix('.png'))}")
     console.print(f"stored in {out}")
 
 

@@ -93,7 +93,7 @@ def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Ch
     from pcsim import config as configuration
     from pcsim import store
     from pcsim.check import check
-    from pcsim.plots import check_figure
+    from pcsim.plots import save
     from pcsim.terminal import console, progress
 
     console.print(f"check of {name}")
@@ -101,7 +101,7 @@ def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Ch
     found = check(settings, twins=twins, watch=progress)
     target = out / f"check_{name}.h5"
     store.save(found.result(), target)
-    check_figure(found, target.with_suffix(".png"), name)
+    save(found.plot(name), target.with_suffix(".png"))
     console.print(found.table(name))
     return found
 

@@ -30,7 +30,7 @@ def run(
 ) -> None:
     """Train one configuration; interrupted, the same command goes on from its last checkpoint."""
     from pcsim import config as configuration
-    from pcsim.plots import chip_run
+    from pcsim.plots import chip_run, save
     from pcsim.run import check_target
     from pcsim.run import run as run_config
     from pcsim.store.files import check_own
@@ -47,7 +47,8 @@ def run(
     console.print(summary(settings, result))
     if settings.run.backend != "discrete":
         title = f"{settings.circuit.kind} circuit on {settings.data.name}"
-        console.print(f"figure in {chip_run(result, target.with_suffix('.png'), title)}")
+        figure = save(chip_run(result, title), target.with_suffix(".png"))
+        console.print(f"figure in {figure}")
     console.print(f"stored in {target}")
     state, reason = outcome_of(result)
     if reason:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from pcsim import store
 from pcsim.compare.contrast import contrast
@@ -17,6 +20,45 @@ from pcsim.status import Report
 from pcsim.store import Result
 from pcsim.store.lock import held
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pcsim.rows import Rows
+
+
+class Comparison(Result):
+    """Runs against the first of them, on named axes (run, seed, …)."""
+
+    def tables(self) -> list[Rows]:
+        """Return accuracy and gap, agreement, cost of the target, and settings that differ."""
+        from pcsim.compare.tables import comparison_tables
+
+        return comparison_tables(self)
+
+    def plot(self) -> Figure:
+        """Draw energy and accuracy over the training, and the gaps to the reference."""
+        from pcsim.compare.figure import comparison_figure
+
+        return comparison_figure(self)
+
+    def __repr__(self) -> str:
+        """Return the gap of every run with its interval, in points of accuracy."""
+        runs = [str(name) for name in self["run"]]
+        gaps = [
+            f"{name} {100 * self['gap_mean'][k]:+.2f} points"
+            + (
+                f" ({100 * self['gap_low'][k]:+.2f} … {100 * self['gap_high'][k]:+.2f})"
+                if np.isfinite(self["gap_low"][k])
+                else ""
+            )
+            for k, name in enumerate(runs[1:], 1)
+        ]
+        how = "paired by seed" if self.attrs["paired"] else "unpaired"
+        return f"<Comparison with {runs[0]}, {how}: {'; '.join(gaps)}>"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(table.html() for table in self.tables())
+
 
 def compare(
     runs: Sequence[Source] | Mapping[str, Source],
@@ -28,7 +70,7 @@ def compare(
     out: Path | str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
-) -> Result:
+) -> Comparison:
     """Compare runs with the first of them, the reference, on the same network, data and seeds.
 
     Main arguments:
@@ -58,4 +100,4 @@ def compare(
         )
         if path:
             store.save(result, path, overwrite=overwrite)
-    return result
+    return Comparison.of(result)

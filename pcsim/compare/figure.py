@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pcsim.compare.contender import PROGRESS
-from pcsim.plots import COLOURS, DASHES, log_energy, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, log_energy, plain
 from pcsim.store import Result
 
 LABELS = {
@@ -21,7 +21,7 @@ LABELS = {
 
 def comparison_figure(result: Result) -> Figure:
     """Draw energy and accuracy over the training, and the gap of each run to the reference."""
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    figure = Drawn(figsize=(11, 3.8), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     along = progress_axis(result)
     if "energy" in result.variables:

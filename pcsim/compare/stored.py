@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from pcsim import config as configuration
 from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.frozen import dotted
 from pcsim.store import Result, Variable
 from pcsim.timing import Timing
 
@@ -73,7 +73,7 @@ def from_result(name: str, source: str, result: Result, at: Mapping[str, float])
     return Contender(
         name=name,
         source=source,
-        fields=_flat(config.model_dump(mode="json")),
+        fields=dotted(config.model_dump(mode="json")),
         seeds=result["seed"],
         accuracy=final,
         accuracy_curve=_accuracy_curve(final, mean("test_accuracy"), result, rate),
@@ -186,14 +186,3 @@ def _energy_curve(
     epochs = np.unique(epoch)
     means = np.stack([total[:, epoch == one].mean(1) for one in epochs], 1)
     return Curve(means, _for_seeds(rate.after_epochs(epochs.astype(float)), len(total)))
-
-
-def _flat(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested sections as dotted names."""
-    found: dict[str, Any] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{above}{name}.")
-        else:
-            found[f"{above}{name}"] = value
-    return found

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pcsim.plots import COLOURS, DASHES, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, plain
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import Array, View, field_name
 
@@ -37,7 +37,7 @@ def margins(view: View) -> list[Drawing]:
             axes.axhline(0, color="0.3", linewidth=0.8)
         caption += f"limit: {_how(view, values)}"
     else:
-        figure = Figure(figsize=(6, 3.2), layout="constrained")
+        figure = Drawn(figsize=(6, 3.2), layout="constrained")
         _chips(figure.subplots(), view, values.reshape(-1))
         caption += "limit: one point per replica, sorted."
     return [Drawing("margins", "Stability margin", caption, figure)]
@@ -70,7 +70,7 @@ def _chips(axes: Axes, view: View, values: Array) -> None:
 
 def _panels(view: View, values: Array, label: str) -> Figure:
     """Draw one panel per varied axis."""
-    figure = Figure(figsize=(1.5 + 3.4 * len(view.varied), 3.4), layout="constrained")
+    figure = Drawn(figsize=(1.5 + 3.4 * len(view.varied), 3.4), layout="constrained")
     panels = figure.subplots(1, len(view.varied), sharey=True, squeeze=False)[0]
     for panel, axis in zip(panels, view.varied, strict=True):
         line_axis = _line_axis(view, axis)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from pcsim.plots import COLOURS, plain
+from pcsim.plots import COLOURS, Drawn, plain
 from pcsim.report.drawing import Drawing, mean
 from pcsim.report.view import Array, View
 
@@ -40,7 +39,7 @@ def chip_spread(view: View) -> list[Drawing]:
         label = "accuracy − mean of its point, percentage points"
         caption = f"Deviation of each replica from the mean of its point, for each {axis}, "
         caption += f"pooled over the other axes: {LEGEND}."
-    figure = Figure(figsize=(6.5, 1 + 0.28 * len(groups)), layout="constrained")
+    figure = Drawn(figsize=(6.5, 1 + 0.28 * len(groups)), layout="constrained")
     axes = figure.subplots()
     _bars(axes, list(groups.values()))
     axes.set_yticks(range(len(groups)), [plain(name) for name in groups], fontsize=8)
@@ -62,7 +61,7 @@ def _bars(axes: Axes, groups: Sequence[Array]) -> None:
 
 
 def _single(accuracy: Array) -> Drawing:
-    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    figure = Drawn(figsize=(6, 3.2), layout="constrained")
     axes = figure.subplots()
     accuracy = np.sort(accuracy[np.isfinite(accuracy)])
     share = 100 * (np.arange(len(accuracy)) + 1) / len(accuracy)

@@ -71,7 +71,7 @@ def _section(section: Section, identity: str, *, first: bool) -> str:
         '<div class="figures">',
         *(_figure(drawing) for drawing in section.drawings),
         "</div>",
-        *(_table(table) for table in section.tables),
+        *(table.html() for table in section.tables),
     ]
     if section.listings:
         parts.append("<h3>Configuration</h3>")
@@ -80,9 +80,9 @@ def _section(section: Section, identity: str, *, first: bool) -> str:
         steps = escape("\n".join(section.commands))
         parts.append(f"<h3>How to reproduce</h3>\n<pre>{steps}</pre>")
     if section.provenance:
-        parts.append(_table(section.provenance))
+        parts.append(section.provenance.html())
     if section.contents:
-        parts.append(_table(section.contents))
+        parts.append(section.contents.html())
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
@@ -93,21 +93,6 @@ def _figure(drawing: Drawing) -> str:
         f"<figure{wide}>\n<h3>{escape(drawing.title)}</h3>\n"
         f'<img src="{drawing.data_uri()}" alt="{alt}">\n'
         f"<figcaption>{escape(drawing.caption)}</figcaption>\n</figure>"
-    )
-
-
-def _table(table: Rows) -> str:
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows
-    )
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    shape = ' class="words"' if table.words else ""
-    title = table.title[:1].upper() + table.title[1:]
-    header = f"<thead><tr>{head}</tr></thead>" if any(table.columns) else ""
-    return (
-        f'<h3>{escape(title)}</h3>\n<div class="table"><table{shape}>{caption}'
-        f"{header}\n<tbody>\n{body}\n</tbody></table></div>"
     )
 
 

@@ -7,9 +7,8 @@ from itertools import product
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.figure import Figure
 
-from pcsim.plots import plain
+from pcsim.plots import Drawn, plain
 from pcsim.report.drawing import Drawing, mean
 from pcsim.report.view import Array, View, field_name
 
@@ -35,7 +34,7 @@ def phase_diagrams(view: View) -> list[Drawing]:
     facets = _facets(view, plane)
     hidden, facets = len(facets) - PANELS, facets[:PANELS]
     width, height = 1.6 + 3.2 * len(facets), 0.4 + 3.0 * len(rows)
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Drawn(figsize=(width, height), layout="constrained")
     panels = figure.subplots(len(rows), len(facets), squeeze=False)
     for r, (text, values, limits) in enumerate(rows):
         low, high = limits or (float(np.nanmin(values)), float(np.nanmax(values)))

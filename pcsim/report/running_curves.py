@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pcsim.plots import COLOURS, DASHES, log_energy, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, log_energy, plain
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import RUNNING, Array, Cell, View
 
@@ -70,7 +69,7 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
     total = values if parts is None else values.sum(-1) if parts == "node" else values.mean(-1)
     cells = _few(view, total)
     layers = parts is not None and len(cells) == 1
-    figure = Figure(figsize=(9 if layers else 6, 3.6), layout="constrained")
+    figure = Drawn(figsize=(9 if layers else 6, 3.6), layout="constrained")
     panels: list[Axes] = list(figure.subplots(1, 2 if layers else 1, squeeze=False)[0])
     told_apart = [a for k, a in enumerate(view.swept) if len({cell[k] for cell in cells}) > 1]
     for k, cell in enumerate(cells):

@@ -128,17 +128,3 @@ def _failures(view: View) -> Rows | None:
     return Rows(
         "Points that did not end well", ("point", "status", "reason"), rows, more, words=True
     )
-
-
-def contents(view: View) -> Rows:
-    """Return all variables with their axes, so that nothing in the store stays unseen."""
-    rows = []
-    for name, variable in view.result.variables.items():
-        axes = " × ".join(
-            f"{dim} {n}" for dim, n in zip(variable.dims, variable.values.shape, strict=True)
-        )
-        about = str(variable.attrs.get("long_name", ""))
-        units = str(variable.attrs.get("units", ""))
-        rows.append((name, axes or "one value", units if units != "1" else "", about))
-    columns = ("variable", "axes", "unit", "meaning")
-    return Rows("What the store holds", columns, tuple(rows), words=True)

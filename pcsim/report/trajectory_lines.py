@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from pcsim.plots import COLOURS, DASHES, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, plain
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import View
 
@@ -22,7 +21,7 @@ def trajectory_lines(view: View) -> list[Drawing]:
         return []
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure = Figure(figsize=(1 + 3.2 * columns, 0.6 + 2.2 * rows), layout="constrained")
+    figure = Drawn(figsize=(1 + 3.2 * columns, 0.6 + 2.2 * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharex=True)
     times = recorded["time"][-RECORDS:]
     for panel, name in zip(panels.flat, names, strict=False):

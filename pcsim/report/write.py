@@ -15,7 +15,7 @@ from pcsim.report.phase_diagram import phase_diagrams
 from pcsim.report.read import views
 from pcsim.report.running_curves import running_curves
 from pcsim.report.side_by_side import comparison_drawing, side_by_side
-from pcsim.report.summary import contents, headline, tables
+from pcsim.report.summary import headline, tables
 from pcsim.report.trajectory_lines import trajectory_lines
 from pcsim.report.view import View
 from pcsim.store.files import check_own, check_suffix, write_own
@@ -126,6 +126,6 @@ def section(view: View) -> Section:
         tables=tables(view),
         listings=configurations(view),
         provenance=provenance_rows(view),
-        contents=contents(view),
+        contents=view.result.contents(),
         commands=commands(view),
     )

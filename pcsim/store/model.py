@@ -1,14 +1,21 @@
 """What a result is: arrays with named axes, the labels of those axes, and attributes."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from pcsim.errors import StoreError
+from pcsim.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 Attr = str | int | float
 
@@ -54,7 +61,7 @@ class Variable:
     """Such as `units` ("s", "V", "J") and `long_name`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Variables on shared, labelled axes, with the attributes needed to make them again.
 
@@ -103,6 +110,53 @@ class Result:
             return self.coords[name]
         known = ", ".join([*self.variables, *self.coords])
         raise StoreError(f"{name}: no such variable or axis in this result, which has: {known}")
+
+    @classmethod
+    def of(cls, result: Result) -> Self:
+        """Return a result as one of this class."""
+        return cls(result.variables, result.coords, result.attrs, result.coord_attrs)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return all variables with their axes, labels, units and attributes."""
+        from pcsim.store.frames import dataset
+
+        return dataset(self)
+
+    def to_pandas(self, *names: str) -> pandas.DataFrame:
+        """Return variables as columns, one line for every element of the axes they have.
+
+        Without names: all variables on the axes of `accuracy` (else of the first variable), that
+        is one line for each replica. Variables with fewer axes are repeated along the others.
+        """
+        from pcsim.store.frames import frame
+
+        return frame(self, names)
+
+    def __repr__(self) -> str:
+        """Return axes, accuracy and names, not the numbers."""
+        axes = ", ".join(f"{name} {len(labels)}" for name, labels in self.coords.items())
+        told = ""
+        if "accuracy" in self.variables:
+            median = np.nanmedian(self["accuracy"].astype(float))
+            told = f"; test accuracy {100 * float(median):.1f} % (median)"
+        kind = type(self).__name__
+        return f"<{kind} of {axes or 'no axes'}{told}; variables {', '.join(self.variables)}>"
+
+    def _repr_html_(self) -> str:
+        return self.contents().html()
+
+    def contents(self) -> Rows:
+        """Return all variables with their axes, so that nothing stays unseen."""
+        rows = []
+        for name, variable in self.variables.items():
+            axes = " × ".join(
+                f"{dim} {n}" for dim, n in zip(variable.dims, variable.values.shape, strict=True)
+            )
+            about = str(variable.attrs.get("long_name", ""))
+            units = str(variable.attrs.get("units", ""))
+            rows.append((name, axes or "one value", units if units != "1" else "", about))
+        columns = ("variable", "axes", "unit", "meaning")
+        return Rows("What the store holds", columns, tuple(rows), words=True)
 
 
 def _clean_variable(name: str, variable: Variable, lengths: dict[str, tuple[int, str]]) -> Variable:
