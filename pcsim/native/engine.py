@@ -8,7 +8,7 @@ that results do not depend on how many there are, nor on the threads among which
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
@@ -16,20 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim.backends.continuous import Continuous
+from pcsim.backends.planned import Planned
 from pcsim.circuit import Circuit
 from pcsim.circuits.error import error_seen
 from pcsim.circuits.plan import Plan
 from pcsim.continuous.delay import DelayLine, whole_steps
 from pcsim.continuous.error_flow import ErrorFlow
-from pcsim.continuous.flow import Flow, Tau
+from pcsim.continuous.flow import Tau
 from pcsim.continuous.plan_flow import PlanFlow
 from pcsim.continuous.solvers import Name
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.native.compiler import library
 from pcsim.native.formula import evaluate
-from pcsim.native.program import Array, Program, Value, compose
+from pcsim.native.program import Array, Program, compose
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Seeded
 from pcsim.substrate.transform import Transform
@@ -53,8 +53,10 @@ def refuse(network: Network, circuit: Circuit, solver: str, mode: Mode, device: 
     Plan.of(network, circuit, mode, who=WHO)
 
 
-class Native(Continuous):
+class Native(Planned):
     """Chips in continuous time, in compiled steps."""
+
+    who = WHO
 
     def __init__(
         self,
@@ -79,15 +81,11 @@ class Native(Continuous):
             noise: source of the circuit's own noise; needed where `circuit.sigma_x` is set.
             threads: chips are divided among so many; None: as many as torch would use.
         """
-        self._pending = 0
-        self._flow: Flow | None = None
         refuse(network, circuit, solver_name, mode, params.flat.device.type)
-        if chips and not chips.substrate.effects:
-            chips = None
         self._noise = noise
         if circuit.sigma_x and noise is None:
             raise ConfigError(f"{WHO}: noise: circuit.sigma_x needs a source of counted noise")
-        if chips and not isinstance(chips.noise, Seeded):
+        if chips and chips.substrate.effects and not isinstance(chips.noise, Seeded):
             raise UnsupportedError(f"{WHO}: chips.noise: only counted noise (Seeded) is drawn here")
         super().__init__(
             network,
@@ -100,18 +98,11 @@ class Native(Continuous):
             scale=scale,
             tau_x=tau_x,
             tau_w=tau_w,
-            fast=False,
             chips=chips,
         )
         self.threads = torch.get_num_threads() if threads is None else threads
-        self._own_tau_w = tau_w is not None
-        self._tau_x = tau_x
-        self._scale = scale
         self._ready: _Ready | None = None
         self._codes: dict[tuple[int, str], tuple[Program, ctypes.CDLL]] = {}
-        self._clamps: dict[tuple[int, str], Tensor] = {}
-        """What is clamped by layer and name, as it was then: the code reads these copies."""
-        self._mask: Tensor | None = None
         code(self.program_source())
 
     def program_source(self) -> str:
@@ -129,48 +120,20 @@ class Native(Continuous):
 
     # ---- what is looked at
 
-    @property
-    def flow(self) -> Flow:
-        """The circuit, with all steps taken that were asked for."""
-        assert self._flow is not None
-        if self._pending:
-            self._settle()
-        return self._flow
-
-    @flow.setter
-    def flow(self, flow: Flow) -> None:
-        self._flow = flow
-
     def load(
         self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
     ) -> None:
         """Clamp new data; all else flows on."""
-        holds = self.network.holds(self.mode)
-        for k, (clamp, hold) in enumerate(zip(clamps, holds, strict=True)):
-            if clamp is not None and hold == "free" and self.circuit.kind == "dendritic":
-                raise UnsupportedError(f"{WHO}: clamps[{k}]: layer {k} is free in mode {self.mode}")
-            if clamp is None and hold == "clamped" and k == len(holds) - 1:
-                raise UnsupportedError(f"{WHO}: clamps[{k}]: an input cannot be let go")
+        self.refuse_clamps(clamps)
         super().load(clamps, mask, steps)
-        self._clamped(mask)
-
-    def _clamped(self, mask: Tensor | None) -> None:
-        """Take note of what is clamped now, in memory of its own."""
-        flow = self.flow
-        self._ready, self._mask = None, mask
-        if isinstance(flow, ErrorFlow):
-            fixed = [k for k in range(len(flow.field.x)) if k not in flow.field.free]
-            held = {(k, "x"): flow.field.x[k] for k in fixed}
-        else:
-            assert isinstance(flow, PlanFlow)
-            held = flow.clamped()
-        self._clamps = {key: _copied(state) for key, state in held.items()}
+        self._ready = None
+        self.note_clamps(mask)
 
     def clamp_moved(self, index: int, value: Tensor) -> None:
         """Let a clamped layer have new values, with nothing else changed."""
-        self._settle()
+        self.settle()
         for name in ("x", "target"):
-            if (held := self._clamps.get((index, name))) is not None:
+            if (held := self.held_clamps.get((index, name))) is not None:
                 held.copy_(value.expand_as(held) if len(held) > 1 else value[:1])
 
     def feedforward(self) -> None:
@@ -181,7 +144,8 @@ class Native(Continuous):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint; the tensors of clamped data are used as they are."""
         super().restore(state)
-        self._clamped(state.get("mask"))
+        self._ready = None
+        self.note_clamps(state.get("mask"))
 
     def stop(self, chips: Tensor) -> None:
         """Let chips (chip,) leave: nothing of theirs moves from now on."""
@@ -190,25 +154,9 @@ class Native(Continuous):
 
     # ---- steps
 
-    def drive(self, program: Iterator[None], steps: int) -> None:
-        """Count the steps that a program yields, and take them when somebody looks."""
-        for _ in program:
-            self._pending += 1
-            self.steps += 1
-        self._settle()
-
-    def advance(self, steps: int, watch: Callable[[], None] | None = None) -> None:
-        """Integrate `steps` time steps; `watch` is called after each."""
-        for count in [1] * steps if watch else [steps]:
-            self._pending += count
-            self.steps += count
-            self._settle()
-            if watch:
-                watch()
-
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Take all steps that were asked for."""
-        steps, self._pending = self._pending, 0
+        steps, self.pending = self.pending, 0
         if not steps:
             return
         assert self._flow is not None
@@ -218,9 +166,9 @@ class Native(Continuous):
         self._observe(self._ready)
 
     def _free(self) -> str:
-        if self._mask is not None:
+        if self.mask is not None:
             return "mask"
-        return "0" if {(0, "x"), (0, "target")} & self._clamps.keys() else "1"
+        return "0" if {(0, "x"), (0, "target")} & self.held_clamps.keys() else "1"
 
     def _compose(self, samples: int, free: str) -> Program:
         circuit = self.circuit
@@ -231,30 +179,16 @@ class Native(Continuous):
             dtype=self.params.flat.dtype,
             dt=self.dt,
             free=free,
-            fixed=self._fixed,
+            fixed=self.fixed,
             seen=self._seen,
             delays=delays,
-        )
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The equations that are compiled."""
-        return Plan.of(
-            self.network,
-            self.circuit,
-            self.mode,
-            scale=self._scale,
-            own_tau_w=self._own_tau_w,
-            chips=self.chips,
-            who=WHO,
-            unheard=True,
         )
 
     def _prepare(self) -> _Ready:
         """Return the code for what is clamped now, with pointers to everything."""
         flow = self._flow
         assert flow is not None
-        samples = self._states[0].shape[1]
+        samples = self.somas[0].shape[1]
         key = (samples, self._free())
         if key not in self._codes:
             program = self._compose(*key)
@@ -264,32 +198,6 @@ class Native(Continuous):
         return _Ready(self, *self._codes[key])
 
     # ---- what the code is given
-
-    @cached_property
-    def _fixed(self) -> dict[str, Value]:
-        """Return what is set once per unit or weight, by name and part."""
-        flow, sites = self._flow, self.chips.substrate.sites if self.chips else frozenset()
-        if isinstance(flow, ErrorFlow):
-            made = {"tau_x": flow.tau_x}
-            made |= {"tau_err": flow.tau_err} if "tau_err" in sites else {}
-        else:
-            assert isinstance(flow, PlanFlow)
-            made = flow.fabricated
-        fixed = {f"{name}@g{k}": v for name, values in made.items() for k, v in enumerate(values)}
-        for k, group in enumerate(self.plan.groups):
-            if group.layer.precision and not group.layer.learned_variance:
-                variance = torch.as_tensor(group.variance, dtype=torch.float64).reshape(1, 1, -1)
-                fixed[f"var@g{k}"] = float(variance) if variance.numel() == 1 else variance
-        if isinstance(flow, ErrorFlow) and isinstance(flow.tau_w, Tensor):
-            whole = flow.tau_w.expand(self.params.flat.shape) / self._scale
-            for k, views in enumerate(self.params.views(whole.contiguous())):
-                names = {"w": f"tau_w@m{k}", "b": f"tau_b@g{k}", "log_var": f"tau_var@g{k}"}
-                fixed |= {
-                    names[n]: v if n == "w" else v.unsqueeze(1)
-                    for n, v in views.items()
-                    if n in names
-                }
-        return fixed
 
     @cached_property
     def _seen(self) -> dict[str, str]:
@@ -320,10 +228,10 @@ class Native(Continuous):
         k = int(array.part[1:]) if array.kind != "memory" else 0
         if array.kind == "fixed":
             if name == "free":
-                assert self._mask is not None
-                shape = self._states[k][:1]
-                return (~self._mask).to(self.params.flat.dtype).expand_as(shape)
-            value = self._fixed[f"{name}@{array.part}"]
+                assert self.mask is not None
+                shape = self.somas[k][:1]
+                return (~self.mask).to(self.params.flat.dtype).expand_as(shape)
+            value = self.fixed[f"{name}@{array.part}"]
             assert isinstance(value, Tensor)
             return value
         if array.kind == "drawn":
@@ -331,33 +239,10 @@ class Native(Continuous):
             return next(b.drawn[name] for b in parts[k].blocks if name in b.drawn)
         if array.kind == "memory":
             return self._memory(array.part, name)
-        if array.part[0] == "g" and (k, name) in self._clamps:
-            return self._clamps[k, name]
+        if array.part[0] == "g" and (k, name) in self.held_clamps:
+            return self.held_clamps[k, name]
         # A target that is not given pulls at nothing.
-        return self._state(k, array.part, "x" if name == "target" else name)
-
-    @property
-    def _states(self) -> list[Tensor]:
-        """The somas."""
-        flow = self._flow
-        if isinstance(flow, ErrorFlow):
-            return flow.field.x
-        assert isinstance(flow, PlanFlow)
-        return [flow.held(k, "x") for k in range(len(self.network.nodes))]
-
-    def _state(self, k: int, part: str, name: str) -> Tensor:
-        """Return a state or a weight of the torch circuit, by its name in the plan."""
-        flow = self._flow
-        if isinstance(flow, PlanFlow):
-            if part[0] == "m":
-                return flow.of[name][k]["w"]
-            return flow.held(k, name)
-        assert isinstance(flow, ErrorFlow)
-        if part[0] == "m":
-            return (self.params if name == "w" else flow.feedback).of[k]["w"]
-        if name in ("b", "log_var"):
-            return self.params.of[k][name].unsqueeze(1)
-        return flow.held(k, name)
+        return self.memory_of(k, array.part, "x" if name == "target" else name)
 
     def _line(self, array: Array) -> DelayLine:
         """Return a delay line of the torch circuit, with room in it."""
@@ -386,13 +271,6 @@ class Native(Continuous):
 
 
 DELAYS = ("delay_err", "delay_fb")
-
-
-def _copied(state: Tensor) -> Tensor:
-    """Return a copy; what all chips share is kept once."""
-    return (state[:1] if state.stride(0) == 0 else state).clone(
-        memory_format=torch.contiguous_format
-    )
 
 
 def code(source: str) -> ctypes.CDLL:
@@ -448,7 +326,7 @@ class _Ready:
         engine = self.engine
         k, like = int(array.part[1:]), engine.params.flat
         units = engine.network.nodes[k].units
-        samples = engine._states[0].shape[1]
+        samples = engine.somas[0].shape[1]
         made = like.new_zeros(like.shape[0], samples, units)
         self.seen[f"{array.name}@{array.part}"] = made
         return made
@@ -479,7 +357,7 @@ class _Ready:
         chips = self.engine.params.replicas
         if len(shape) == 2:
             return (chips, *shape)
-        return (chips, self.engine._states[0].shape[1], *shape)
+        return (chips, self.engine.somas[0].shape[1], *shape)
 
     def run(self, steps: int, before: int) -> None:
         """Take steps, the first of which is number `before` of the run."""

@@ -302,7 +302,7 @@ def test_one_wrong_number_in_the_code_is_seen(monkeypatch):
 def test_memory_of_another_size_never_reaches_the_code():
     chips, _ = population([5, 2])
     show(chips, [5, 2], 0, 1, 1)
-    chips._clamps[0, "x"] = torch.zeros(2, 1, 99, dtype=torch.float64)
+    chips.held_clamps[0, "x"] = torch.zeros(2, 1, 99, dtype=torch.float64)
     chips._ready = None
     with pytest.raises(UnsupportedError, match=r"x of g0: \(2, 1, 99\) numbers.* takes 3 of each"):
         chips.advance(1)
