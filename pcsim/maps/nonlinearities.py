@@ -58,6 +58,11 @@ NONLINEARITIES: Mapping[str, Row] = {
 }
 
 
+_SOFTPLUS = Row("x*int(x > 0) + log(1 + exp(-abs(x)))", "1/(1 + exp(-x))")
+_WITHOUT_OVERFLOW: Mapping[str, Row] = {"log(1+exp(x))": _SOFTPLUS, "log(exp(x)+1)": _SOFTPLUS}
+"""What people write, and the same number where exp(x) is beyond the range."""
+
+
 def _put(text: str, names: Mapping[str, str]) -> str:
     return re.sub(r"\b[xr]\b", lambda match: names[match.group()], text)
 
@@ -68,7 +73,7 @@ def row(name: str) -> Row:
 
     An unknown name, or an expression that cannot be used, is refused.
     """
-    known = NONLINEARITIES.get(name)
+    known = NONLINEARITIES.get(name) or _WITHOUT_OVERFLOW.get(name.replace(" ", ""))
     if known is not None and (known.slope or not known.f):
         return known
     if known is None and name.isidentifier() and name != "x":

@@ -25,7 +25,7 @@ SAVE = "\nimport json\nprint(json.dumps([seen.x[:, -1].tolist(), parts.maps[0].w
 
 
 def test_the_page_runs_and_is_exact():
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     done = subprocess.run(
         [sys.executable, "-c", NUMPY + code + SAVE],
         capture_output=True,

@@ -13,7 +13,7 @@ global is touched: clock, preferences, device and monitors are yours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from pcsim.backends.brian.hardware import OnChip, each_step, put_on_chip
+from pcsim.backends.brian.hooks import (
+    Texts,
+    Weights,
+    hooked,
+    parameters_of,
+    shaped,
+    with_nonlinearity,
+)
 from pcsim.backends.brian.initial_weights import numbers, set_initial_weights, set_weight_times
 from pcsim.backends.brian.names import refuse_clashes
 from pcsim.circuit import Circuit, Dendritic, Sacramento
@@ -55,6 +63,8 @@ class Parts:
     on_chip: OnChip | None = None
     """The hardware, where its effects act in every step."""
 
+    chips: int = 1
+
     @property
     def objects(self) -> list[Any]:
         """Return everything, for a Brian2 `Network`."""
@@ -67,6 +77,11 @@ class Parts:
             f"{event.sender}{k}": self.layers[k].variables[_counter(event)]
             for event, k in self.plan.senders
         }
+
+    def weights(self, k: int, name: str = "w") -> np.ndarray:
+        """Return the weights onto layer k as (post, pre), or (chip, post, pre) of several chips."""
+        post, pre = (len(self.layers[layer]) // self.chips for layer in (k, k + 1))
+        return shaped(getattr(self.maps[k], name)[:], self.chips, post, pre)
 
     def events(self) -> dict[str, np.ndarray]:
         """Return the number of events so far of every neuron, by sender and layer."""
@@ -162,9 +177,13 @@ def synapses_within(inner: Within, layer: NeuronGroup, chips: int = 1, **options
 def build(
     network: Network,
     circuit: Circuit,
-    params: Parameters,
+    params: Parameters | Weights | None = None,
     mode: Mode = "supervised",
     *,
+    extra: Texts | None = None,
+    current: Texts | None = None,
+    constants: Mapping[str, Any] | None = None,
+    f: str | None = None,
     seeds: Sequence[int] = (),
     scale: float = 1.0,
     tau_x: Sequence[ArrayLike] | None = None,
@@ -178,8 +197,14 @@ def build(
 
     Main arguments:
         network, circuit: what is simulated; `circuit.tau_w` must be set.
-        params: initial weights (chip, …); they are read, not moved.
+        params: initial weights: one NumPy array (post, pre) per map, onto the output first, or a
+            pair of it and the biases; `Parameters`; none: drawn. They are read, not moved.
         mode: which layers can be clamped. Set `layers[k].x` to clamp; `layers[0].free` lets go.
+        extra: lines of your own for the hidden layers, or by place: {"hidden": …, "synapses": …}.
+        current: what is added to τ_x dx/dt of the hidden layers, or by place; at "synapses" it is
+            added to dw/dt.
+        constants: what these speak of, with units.
+        f: another nonlinearity of the hidden layers, an expression in x; its slope is derived.
 
     Rarely used:
         seeds: of random feedback weights, one per chip.
@@ -191,6 +216,8 @@ def build(
         name: every object's name starts with it.
         options: for all objects, e.g. `clock`, `dtype`, `codeobj_class`.
     """
+    network = with_nonlinearity(network, f) if f else network
+    params = parameters_of(network, params, seeds)
     if tau_x is not None and circuit.kind == "sacramento":
         raise no("tau_x per unit", "the cells of a sacramento circuit share one capacity")
     if tau_w is not None and circuit.kind in ("dendritic", "sacramento"):
@@ -202,11 +229,17 @@ def build(
         require_sites(chips, circuit, params.replicas)
     own = tau_w is not None
     plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
+    plan = hooked(plan, extra, current, constants)
     count = params.replicas
-    layers = tuple(neurons(group, count, **options) for group in plan.groups)
+
+    def given(part: Group | Connection) -> dict[str, Any]:
+        """Return the options of an object that may speak of a user's constants."""
+        return options | {"namespace": _namespace(part) | dict(constants)} if constants else options
+
+    layers = tuple(neurons(group, count, **given(group)) for group in plan.groups)
     set_times(layers, plan, network, circuit, tau_x, chips, (count, 1))
     maps = tuple(
-        synapses(link, layers[link.pre], layers[link.post], count, **options)
+        synapses(link, layers[link.pre], layers[link.post], count, **given(link))
         for link in plan.connections
     )
     within = tuple(
@@ -218,7 +251,7 @@ def build(
     if isinstance(times, Tensor):
         set_weight_times(layers, maps, params, numbers(times).reshape(len(times), -1) / scale)
     on_chip = OnChip.of(plan, (*layers, *maps), chips, brian_noise=noise) if chips else None
-    return Parts(plan, layers, maps, within, on_chip)
+    return Parts(plan, layers, maps, within, on_chip, count)
 
 
 def set_times(
