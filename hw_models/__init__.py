@@ -13,14 +13,17 @@ from hw_models.description import (
     preset,
 )
 from hw_models.pieces import PIECES, Piece
+from hw_models.whole_chip import WholeChip, standing
 
 __all__ = [
     "PIECES",
     "Hardware",
     "Piece",
+    "WholeChip",
     "describe",
     "fields_of",
     "known_presets",
     "made_of",
     "preset",
+    "standing",
 ]

@@ -10,17 +10,18 @@ from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_device import Device
 from hw_models.preset_file import value_text
 from hw_models.quantize import QuantizedWeights
+from hw_models.whole_chip import READ_ONLY, about_chip
 from pcsim.field_pages import is_tag
 
 _KEPT = ("retention", "conductance_drift", "pcm_drift")
 _READ = ("membrane", "rate", "error", "product", "feedback", "weight", "output")
-_ROUNDED_READS = ("weight_levels", "conductance_pair", "programming_error")
 
 
 def summary(hardware: Hardware) -> Iterator[str]:
     """Yield one line on each piece: where it acts, what it does, with which numbers."""
     number = len(hardware.pieces)
     yield f"{hardware.name}: {hardware.about or 'a chip'} ({number} piece{'s'[: number != 1]})"
+    yield from about_chip(hardware)
     for name, piece in hardware.pieces.items():
         effects = piece.effects(name)
         sites = ", ".join(dict.fromkeys(effect.site for effect in effects))
@@ -74,7 +75,7 @@ def _weights(hardware: Hardware) -> Iterator[str]:
                 f"{name}: weights have a hidden exact accumulator: updates below one level are not "
                 "lost (accumulator = false writes into the levels themselves)"
             )
-        if piece.kind in _ROUNDED_READS:
+        if piece.kind in READ_ONLY:
             yield f"{name}: what is stored stays exact, only its reads are changed ({piece.kind})"
         if piece.kind == "read_noise" and getattr(piece, "where", "") == "weight":
             batch = getattr(piece, "batch", "shared")

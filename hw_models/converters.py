@@ -5,7 +5,9 @@ Converters sample every `t_sample` and hold the value; a link that sends on delt
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import model_validator
 
 from hw_models.clock import Sampled, held
 from hw_models.numbers import InSignal, NotNegative, Positive, Spread
@@ -15,6 +17,15 @@ from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
 
 Where = Literal["input", "rate", "error", "product", "feedback", "output"]
+
+
+def refuse_auto_range(where: str) -> None:
+    """Refuse a range that follows the input where a constant line is among the inputs."""
+    if where != "feedback":
+        raise ValueError(
+            f'auto_range is for where = "feedback", got {where!r}: sums of rates are read with '
+            "their biases, whose line is always at 1"
+        )
 
 
 class Converter(Sampled):
@@ -39,18 +50,30 @@ class Converter(Sampled):
     """Device-to-device standard deviation of the gain, relative."""
     offset_error: Annotated[NotNegative, Unit("steps (LSB)")] = 0.0
     """Device-to-device standard deviation of the offset, in steps (LSB)."""
+    auto_range: bool = False
+    """Whether the range, and the step with it, follows the largest error that enters the array, at
+    any time: ±range·max|δ|. For `where = "feedback"`."""
     dither: bool = False
     """Subtractive dither: uniform over one step, added before and taken off behind."""
 
+    @model_validator(mode="after")
+    def _ranges_errors(self) -> Self:
+        if self.auto_range:
+            refuse_auto_range(self.where)
+        return self
+
     def effects(self, name: str) -> tuple[Effect, ...]:
-        """Return lsb·round((1+gain) s/lsb + offset)."""
+        """Return lsb·round((1+gain) s/lsb + offset), of s over the largest input if auto_range."""
         constants = grid(self.bits, self.range)
         constants |= {"gain": self.gain_error, "offset": self.offset_error}
-        signal = "s*(1 + gain*g) + offset*o*lsb"
+        read = "s/(peak + 1e-30)" if self.auto_range else "s"
+        signal = f"{read}*(1 + gain*g) + offset*o*lsb"
         if self.dither:
             becomes = f"lsb*({rounded(f'{signal} + (u - 0.5)*lsb', 'nearest')} - (u - 0.5))"
         else:
             becomes = f"lsb*{rounded(signal, 'nearest')}"
+        if self.auto_range:
+            becomes = f"peak*({becomes})"
         converted = Effect(
             name=name,
             site=self.where,
@@ -58,7 +81,8 @@ class Converter(Sampled):
             constants=constants,
             draws={"g": Draw(), "o": Draw()},
             noise={"u": "uniform"} if self.dither else {},
-            about=f"{self.bits}-bit converter, range ±{self.range:g}",
+            about=f"{self.bits}-bit converter, range ±{self.range:g}"
+            + " times the largest error" * self.auto_range,
         )
         return held(converted, self.t_sample)
 

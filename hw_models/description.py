@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, SerializeAsAny, ValidationError
 
 from hw_models.pieces import PIECES, Piece
+from hw_models.whole_chip import WholeChip
 from pcsim.errors import ConfigError
 from pcsim.explain import explanations
 from pcsim.frozen import Frozen
@@ -24,6 +25,8 @@ class Hardware(Frozen):
     sources: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the numbers come from."""
     pieces: Mapping[str, SerializeAsAny[Piece]] = {}
+    chip: WholeChip | None = None
+    """What is around the arrays; none: this describes devices or pieces, not a whole chip."""
 
     def substrate(self) -> Substrate:
         """Return all effects in order."""
@@ -52,10 +55,10 @@ def _check_order(effects: Sequence[Effect]) -> None:
 
 def known_presets() -> dict[str, Hardware]:
     """Return all presets by name."""
-    from hw_models.presets import PROGRAMMED, SUBSTRATES, TRAINING  # they are made of `Hardware`
+    from hw_models.presets import ALL  # they are made of `Hardware`
 
     ideal = Hardware(about="no non-ideality at all")
-    return {one.name: one for one in (ideal, *TRAINING, *PROGRAMMED, *SUBSTRATES)}
+    return {one.name: one for one in (ideal, *ALL)}
 
 
 def preset(name: str) -> Hardware:
@@ -77,10 +80,13 @@ def fields_of(hardware: Hardware) -> dict[str, dict[str, Any]]:
     return {name: piece.model_dump(mode="json") for name, piece in hardware.pieces.items()}
 
 
-def made_of(name: str, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
+def made_of(
+    name: str, pieces: Mapping[str, Mapping[str, Any]], chip: Mapping[str, Any] | None = None
+) -> Hardware:
     """Return the hardware that has these pieces; `fields_of` gives them back."""
     made = {piece: make_piece(piece, fields, None) for piece, fields in pieces.items()}
-    return Hardware(name=name, pieces=made)
+    around = None if chip is None else WholeChip.model_validate(chip)
+    return Hardware(name=name, pieces=made, chip=around)
 
 
 def describe(given: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:

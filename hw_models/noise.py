@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hw_models.clock import Sampled, redrawn
+from hw_models.converters import refuse_auto_range
 from hw_models.numbers import (
     Finite,
     InState,
@@ -296,6 +297,9 @@ class ReadNoise(Sampled):
     the read-out."""
     relative: bool = False
     """Whether sigma is a fraction of the signal itself."""
+    auto_range: bool = False
+    """Whether sigma is relative to the largest error that enters the array, as behind drivers that
+    scale it to their range. For `where = "feedback"`."""
     batch: Literal["shared", "independent"] = "shared"
     """For `where = "weight"`: whether all samples of a batch see one draw, or each its own."""
 
@@ -306,6 +310,10 @@ class ReadNoise(Sampled):
                 f'batch = "independent" is for where = "weight"; {self.where} differs between '
                 "samples anyway"
             )
+        if self.auto_range:
+            refuse_auto_range(self.where)
+        if self.auto_range and self.relative:
+            raise ValueError("relative and auto_range: sigma is relative to one of them")
         return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
@@ -313,10 +321,11 @@ class ReadNoise(Sampled):
         if self.batch == "independent":
             spread = "sqrt(squared_power)" if self.relative else "sqrt(power)"
             return _on_lines(name, spread, {"sigma": self.sigma}, self.t_sample)
+        size = "peak*" if self.auto_range else ""
         made = Effect(
             name=name,
             site=self.where,
-            becomes="s*(1 + sigma*xi)" if self.relative else "s + sigma*xi",
+            becomes="s*(1 + sigma*xi)" if self.relative else f"s + {size}sigma*xi",
             constants={"sigma": self.sigma},
             noise={"xi": "normal"},
             about="noise per read",

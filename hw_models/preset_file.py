@@ -16,15 +16,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from hw_models.description import Hardware, try_piece
 from hw_models.piece import Piece
 from hw_models.schema import LINE
+from hw_models.whole_chip import WholeChip
 from pcsim.allowed import allowed, default_of, in_toml, unit_of
 from pcsim.errors import ConfigError
+from pcsim.explain import explanations
 from pcsim.field_pages import first_sentence, is_tag, meaning, wrapped
+from pcsim.frozen import Frozen
 from pcsim.quantity import shown
 
-_KEYS = {"name", "about", "sources", "pieces"}
+_KEYS = {"name", "about", "sources", "chip", "pieces"}
 
 
 def load(path: Path) -> Hardware:
@@ -57,6 +62,13 @@ def examine(path: Path) -> tuple[Hardware | None, list[str]]:
         problems += [f"hardware.pieces.{name}: {problem}" for problem in wrong]
         if piece is not None:
             pieces[name] = piece
+    chip = None
+    if isinstance(values.get("chip"), dict):
+        try:
+            chip = WholeChip.model_validate(values["chip"])
+        except ValidationError as error:
+            wrong = explanations(error, WholeChip)
+            problems += [f"hardware.preset: {path}: chip: {problem}" for problem in wrong]
     if problems:
         return None, problems
     hardware = Hardware(
@@ -64,6 +76,7 @@ def examine(path: Path) -> tuple[Hardware | None, list[str]]:
         about=values.get("about", ""),
         sources=tuple(values.get("sources", ())),
         pieces=pieces,
+        chip=chip,
     )
     return hardware, []
 
@@ -78,6 +91,8 @@ def _head(values: Mapping[str, Any]) -> Iterator[str]:
     sources = values.get("sources", [])
     if not isinstance(sources, list) or not all(isinstance(s, str) for s in sources):
         yield f"sources must be a list of texts, got {sources!r}"
+    if not isinstance(values.get("chip", {}), dict):
+        yield f"chip must be a table, got {values['chip']!r}"
     if not isinstance(values.get("pieces"), dict) or not values["pieces"]:
         yield "needs at least one table [pieces.NAME]"
 
@@ -98,6 +113,11 @@ def _lines(hardware: Hardware) -> Iterator[str]:
     yield f"name = {in_toml(hardware.name)}"
     yield f"about = {in_toml(hardware.about)}"
     yield f"sources = {in_toml(list(hardware.sources))}"
+    if hardware.chip is not None:
+        yield ""
+        yield from wrapped(first_sentence(WholeChip), "# ")
+        yield "[chip]"
+        yield from _fields(hardware.chip)
     for name, piece in hardware.pieces.items():
         yield ""
         yield from wrapped(first_sentence(type(piece)), "# ")
@@ -111,7 +131,7 @@ def _key(name: str) -> str:
     return name if bare else in_toml(name)
 
 
-def _fields(piece: Piece) -> Iterator[str]:
+def _fields(piece: Frozen) -> Iterator[str]:
     for name, field in type(piece).model_fields.items():
         if is_tag(field):
             continue
@@ -124,7 +144,7 @@ def _fields(piece: Piece) -> Iterator[str]:
             yield f"{name} = {value_text(piece, name)}"
 
 
-def value_text(piece: Piece, name: str) -> str:
+def value_text(piece: Frozen, name: str) -> str:
     """Return a field as TOML; with its unit, where that gives the same number again."""
     value = getattr(piece, name)
     unit = unit_of(type(piece).model_fields[name])

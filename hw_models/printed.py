@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from hw_models.clock import clock_of
 from hw_models.description import Hardware
 from hw_models.piece import Piece
+from hw_models.whole_chip import about_chip
 from pcsim.field_pages import meaning
 from pcsim.frozen import Frozen
 from pcsim.substrate import Effect
@@ -25,6 +26,7 @@ def pages(hardware: Hardware) -> Iterator[str]:
     """Yield the description line by line: what it is, then each piece, then its equations."""
     yield f"{hardware.name}: {hardware.about}"
     yield from (f"  source: {source}" for source in hardware.sources)
+    yield from about_chip(hardware)
     if not hardware.pieces:
         yield "  no pieces: the equations run as they are"
     for name, piece in hardware.pieces.items():

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from hw_models.pieces import PIECES
+from hw_models.whole_chip import WholeChip
 
 FILE = "pcsim-hardware.schema.json"
 """Name of the schema beside a chip file."""
@@ -16,8 +17,8 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
 def kind_definitions() -> dict[str, Any]:
-    """Return the schema of every kind, by the name of its model."""
-    models = [(piece, "validation") for piece in PIECES.values()]
+    """Return the schema of every kind, and of what is around arrays, by the name of its model."""
+    models = [(model, "validation") for model in (*PIECES.values(), WholeChip)]
     _, made = models_json_schema(models, ref_template="#/$defs/{model}")  # type: ignore[arg-type]
     definitions: dict[str, Any] = made["$defs"]
     return definitions
@@ -29,7 +30,7 @@ def any_piece() -> dict[str, Any]:
 
 
 def hardware_schema() -> dict[str, Any]:
-    """Return the schema of a chip file: name, about, sources, and pieces of any kind."""
+    """Return the schema of a chip file: name, about, sources, chip, and pieces of any kind."""
     text = {"type": "string"}
     return {
         "$schema": DRAFT,
@@ -45,6 +46,7 @@ def hardware_schema() -> dict[str, Any]:
                 "items": text,
                 "description": "Where the numbers come from.",
             },
+            "chip": {"$ref": "#/$defs/WholeChip"},
             "pieces": {
                 "type": "object",
                 "minProperties": 1,

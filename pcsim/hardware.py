@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from pcsim.errors import ConfigError
 from pcsim.frozen import Count, Frozen
 from pcsim.substrate import Chips, Seeded, Substrate
+from pcsim.substrate.differences import chips_differ, has_noise
 from pcsim.substrate.effect import COMMON_SITES, stacked
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Described(Protocol):
     def pieces(self) -> Mapping[str, Any]:
         """Non-idealities by name, in the order in which they act."""
 
+    @property
+    def chip(self) -> Any:
+        """What is around its arrays, or None."""
+
 
 class Device(Frozen):
     """What a preset held when it was read: all fields of all pieces, so that no file is needed."""
@@ -40,6 +45,8 @@ class Device(Frozen):
     """Name of the preset or of the device in its file."""
     pieces: Mapping[str, Mapping[str, Any]]
     """Every piece by name, with all its fields."""
+    chip: Mapping[str, Any] | None = None
+    """What is around the arrays of a whole chip: times in seconds, and what is not on chip."""
     sha256: str
     """Of the pieces as JSON: two devices are the same if their pieces are."""
 
@@ -57,7 +64,8 @@ class Device(Frozen):
 
         pieces = fields_of(cast(Any, hardware))
         name = "own" if hardware.name == "ideal" and pieces else hardware.name
-        return cls(name=name, pieces=pieces, sha256=_digest(pieces))
+        chip = None if hardware.chip is None else hardware.chip.model_dump(mode="json")
+        return cls(name=name, pieces=pieces, chip=chip, sha256=_digest(pieces))
 
     @model_validator(mode="after")
     def _unchanged(self) -> Self:
@@ -71,14 +79,14 @@ class Device(Frozen):
     @property
     def hardware(self) -> Any:
         """The pieces as `hw_models.Hardware`."""
-        return _made_of(self.name, json.dumps(_plain(self.pieces)))
+        return _made_of(self.name, json.dumps(_plain(self.pieces)), json.dumps(_plain(self.chip)))
 
 
 def _plain(value: Any) -> Any:
     """Return tables without what is None, which a TOML file cannot say."""
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items() if inner is not None}
-    return value
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _digest(pieces: Mapping[str, Mapping[str, Any]]) -> str:
@@ -88,10 +96,10 @@ def _digest(pieces: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 @lru_cache(maxsize=64)
-def _made_of(name: str, pieces: str) -> Any:
+def _made_of(name: str, pieces: str, chip: str) -> Any:
     from hw_models import made_of
 
-    return made_of(name, json.loads(pieces))
+    return made_of(name, json.loads(pieces), json.loads(chip))
 
 
 class HardwareConfig(Frozen):
@@ -140,6 +148,10 @@ class HardwareConfig(Frozen):
 
     def substrate(self, changes: Mapping[str, float] | None = None) -> Substrate:
         """Return the effects; `changes` are numbers by "piece.field"."""
+        return cast(Substrate, self.described(changes).substrate())
+
+    def described(self, changes: Mapping[str, float] | None = None) -> Any:
+        """Return the `hw_models.Hardware` of these chips; `changes` as in `substrate`."""
         from hw_models import describe
 
         pieces = {name: dict(fields) for name, fields in self.pieces.items()}
@@ -147,7 +159,22 @@ class HardwareConfig(Frozen):
             name, _, field = path.rpartition(".")
             pieces.setdefault(name, {})[field] = value
         base = self.device.hardware if self.device else self.preset
-        return describe(base, pieces).substrate()
+        return describe(base, pieces)
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """What a verdict on these chips has to say: whole or not, who learns, what is hidden."""
+        from hw_models import standing
+
+        return standing(self.described())
+
+    @property
+    def identical(self) -> bool:
+        """Whether nothing differs between chips or between two runs of one: one chip is all."""
+        if self.ideal:
+            return True
+        substrate = self.substrate()
+        return not chips_differ(substrate) and not has_noise(substrate)
 
     def left_out(self, config: Config) -> tuple[str, ...]:
         """Return the names of the effects that `lenient` leaves out of a discrete run."""

@@ -82,7 +82,8 @@ def test_the_sentence_counts():
     assert checked([0.9] * 31 + [0.2]).sentence("x") == (
         "marginal: whether automatic iPC trains on x is not decided: 31 of 32 chips, 86–100 % are "
         "within 5 points of the best ideal rule's 90.0 % (median loss 0.0 ± 0.0 points); about 66 "
-        "chips would decide"
+        "chips would decide [no whole chip: what is not listed is ideal; ideal biases; one chip: "
+        "nothing differs from chip to chip]"
     )
     assert "a chip with noise" in checked([0.9] * 4).sentence(), "its pieces, if it has no name"
     assert "not learnt: 32 stall" in checked([0.1] * 32, outcome="stalled").sentence()

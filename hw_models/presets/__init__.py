@@ -1,7 +1,11 @@
 """Hardware with published numbers: instances, not classes, one family per file."""
 
+from hw_models.presets.chips import CHIPS
 from hw_models.presets.programmed import PROGRAMMED
 from hw_models.presets.substrates import SUBSTRATES
 from hw_models.presets.training import TRAINING
 
-__all__ = ["PROGRAMMED", "SUBSTRATES", "TRAINING"]
+ALL = (*TRAINING, *PROGRAMMED, *SUBSTRATES, *CHIPS)
+"""Every preset but the ideal one."""
+
+__all__ = ["ALL", "CHIPS", "PROGRAMMED", "SUBSTRATES", "TRAINING"]

@@ -11,6 +11,7 @@ from hw_models.description import Hardware
 from hw_models.mismatch import Mismatch
 from hw_models.noise import ReadNoise
 from hw_models.quantize import QuantizedStates, QuantizedWeights
+from hw_models.whole_chip import WholeChip
 
 _SUM = 4.0
 _ADC_STEP = _SUM / 127
@@ -23,6 +24,14 @@ SUBSTRATES: tuple[Hardware, ...] = (
         sources=(
             "Weis et al. 2020, inference with artificial neural networks on BrainScaleS-2",
             "noise and word lengths as in the software model of hxtorch",
+        ),
+        chip=WholeChip(
+            tau_x=10e-6,
+            time="clocked",
+            learning="host in the loop",
+            hidden_accumulator=True,
+            not_on_chip=("plasticity and exact weights (training in the loop)",),
+            assumed=("somas of 10 us, within the 0.5–60 us that can be calibrated",),
         ),
         pieces={
             "inputs": Converter(where="rate", bits=6),
@@ -38,6 +47,13 @@ SUBSTRATES: tuple[Hardware, ...] = (
         about="DYNAP-SE2: subthreshold analog, 10 % mismatch of every analog parameter, weights of "
         "four binary-weighted currents",
         sources=("mismatch, currents and capacitances as in Rockpool (SynSense)",),
+        chip=WholeChip(
+            tau_x=20e-3,
+            time="continuous",
+            learning="host in the loop",
+            hidden_accumulator=True,
+            not_on_chip=("plasticity and exact weights",),
+        ),
         pieces={
             "tau": Mismatch(of="tau_x", sigma=0.1, law="normal"),
             "tau_err": Mismatch(of="tau_err", sigma=0.1, law="normal", optional=True),
@@ -54,6 +70,14 @@ SUBSTRATES: tuple[Hardware, ...] = (
         about="Loihi fixed point: 8-bit weights with stochastic rounding, 24-bit states, 7-bit "
         "traces",
         sources=("fixed-point model of Intel's Lava",),
+        chip=WholeChip(
+            tau_x=10e-3,
+            time="clocked",
+            learning="on chip",
+            hidden_accumulator=False,
+            not_on_chip=("what is shown, and for how long",),
+            assumed=("somas of 10 ms: ten steps of 1 ms",),
+        ),
         pieces={
             "weights": QuantizedWeights(bits=8, rounding="stochastic", accumulator=False),
             "states": QuantizedStates(bits=24, range=64.0),
@@ -64,6 +88,14 @@ SUBSTRATES: tuple[Hardware, ...] = (
         name="spinnaker2",
         about="SpiNNaker2 multiply-accumulate array: 8-bit weights and rates, 29-bit sums",
         sources=("TU Dresden, publications on the SpiNNaker2 machine-learning accelerator",),
+        chip=WholeChip(
+            tau_x=10e-3,
+            time="clocked",
+            learning="on chip",
+            hidden_accumulator=True,
+            not_on_chip=("nothing: processors beside the array keep exact weights",),
+            assumed=("somas of 10 ms: ten steps of 1 ms",),
+        ),
         pieces={
             "weights": QuantizedWeights(bits=8),
             "rates": Converter(where="rate", bits=8),
@@ -75,12 +107,28 @@ SUBSTRATES: tuple[Hardware, ...] = (
         name="photonic",
         about="microring weight bank at its best: 9-bit weights by dithering control",
         sources=("arXiv:2104.01164, silicon microring synapses of up to 9 bit",),
+        chip=WholeChip(
+            tau_x=1e-9,
+            time="continuous",
+            learning="host in the loop",
+            hidden_accumulator=True,
+            not_on_chip=("plasticity and exact weights", "somas: electronic"),
+            assumed=("somas of 1 ns",),
+        ),
         pieces={"weights": QuantizedWeights(bits=9)},
     ),
     Hardware(
         name="photonic_typical",
         about="microring weight bank without special control: 4-bit weights",
         sources=("arXiv:2104.01164, on the 2–4 bit that are usual",),
+        chip=WholeChip(
+            tau_x=1e-9,
+            time="continuous",
+            learning="host in the loop",
+            hidden_accumulator=True,
+            not_on_chip=("plasticity and exact weights", "somas: electronic"),
+            assumed=("somas of 1 ns",),
+        ),
         pieces={"weights": QuantizedWeights(bits=4)},
     ),
 )

@@ -74,7 +74,7 @@ class Check:
             self.accuracy(self.reference).mean(1),
             commonest(self.labels),
             max(floors),
-            identical=self.config.hardware.ideal,
+            identical=self.config.hardware.identical,
         )
 
     @property
@@ -122,7 +122,9 @@ class Check:
             told = ", ".join(f"{count} {word}" for word, count in answer.failures.items())
             text += f"; chips that have not learnt: {told}"
         ideal = "; ".join(self.idealisations)
-        return f"{text} [idealised: {ideal}]" if ideal else text
+        text = f"{text} [idealised: {ideal}]" if ideal else text
+        standing = "; ".join(self.config.hardware.standing)
+        return f"{text} [{standing}]" if standing else text
 
     def table(self, name: str | None = None) -> Table:
         """Return accuracies of all rows."""
@@ -154,6 +156,7 @@ class Check:
                 f"floor {100 * self.answer.floor:.1f} %",
                 f"energies (another question than accuracy): {told}",
                 *dict.fromkeys(notes),
+                *self.config.hardware.standing,
             ]
         )
         return Rows(
@@ -204,6 +207,7 @@ class Check:
             "criterion": self.criterion.model_dump(),
             "stream": stream(self.config),
             "idealisations": list(self.idealisations),
+            "chip": list(self.config.hardware.standing),
             "reference": {"row": self.reference, "accuracy": float(np.mean(answer.reference))},
             "floor": answer.floor,
             "chips": answer.chips,

@@ -43,6 +43,7 @@ def physical(config: Config) -> Config:
 
     One sample at a time, states carried over, `PRESENT` τ_x each. What was set is kept.
     """
+    config = at_chip_time(config)
     given = {name: getattr(config, name).model_fields_set for name in Config.model_fields}
     open_: dict[str, dict[str, Any]] = {"run": {"seeds": tuple(range(SEEDS))}}
     if not config.run.automatic:
@@ -50,7 +51,7 @@ def physical(config: Config) -> Config:
         open_["schedule"] = {"init": "carry"}
         if "T" not in given["schedule"]:
             open_["stream"] = {"t_pres": PRESENT * config.circuit.tau_x}
-    if not config.hardware.ideal:
+    if not config.hardware.identical:
         open_["hardware"] = {"chips": CHIPS}
     changes = {
         section: {name: value for name, value in fields.items() if name not in given[section]}
@@ -66,6 +67,17 @@ def physical(config: Config) -> Config:
         return filled
     samples = len(Task.load(filled, filled.network.build()).train.x)
     return adapted(filled, {"data": {"validation": samples // HELD_OUT}})
+
+
+def at_chip_time(config: Config) -> Config:
+    """Give the somas the time constant of a whole chip, where a configuration names no times."""
+    device = config.hardware.device
+    circuit, stream = config.circuit.model_fields_set, config.stream.model_fields_set
+    named = any(n.startswith(("tau", "delay", "look", "sigma")) for n in circuit)
+    named |= any(n.startswith(("t_", "tau_")) for n in stream)
+    if device is None or device.chip is None or named:
+        return config
+    return adapted(config, {"circuit": {"tau_x": device.chip["tau_x"]}})
 
 
 def adapted(config: Config, changes: dict[str, dict[str, Any]]) -> Config:

@@ -169,6 +169,7 @@ GAINS = {
     "load": "",
     "current": "gain_td*",
     "tapered": "gain_td*",
+    "peak": "gain_td*",
 }
 """What the gain of the top-down path makes of sums over a row; it is positive."""
 

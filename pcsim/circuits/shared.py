@@ -8,7 +8,7 @@ from pcsim.circuits.blocks import Place
 from pcsim.circuits.layer import Layer
 from pcsim.errors import UnsupportedError
 from pcsim.maps.nonlinearities import NONLINEARITIES, Row, row
-from pcsim.substrate.effect import AGGREGATES
+from pcsim.substrate.effect import AGGREGATES, LARGEST
 from pcsim.substrate.expression import Expression
 
 
@@ -127,7 +127,8 @@ def row_sums(
     known = {"v": signal, "w": weight, "position": position}
     for each in wanted:
         text = Expression(AGGREGATES[each]).renamed(known)
-        lines.append(f"{name.format(each)} = {text} : 1 (summed)")
+        largest = ", largest" if each == LARGEST else ""
+        lines.append(f"{name.format(each)} = {text} : 1 (summed{largest})")
     return lines
 
 

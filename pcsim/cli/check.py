@@ -152,7 +152,9 @@ def _with_stream(settings: Config, regime: str, present: str | None) -> Config:
     """Return a configuration with the regime and the time per sample that were asked for."""
     from pcsim import config as configuration
     from pcsim.check import REGIMES
+    from pcsim.check.physical import at_chip_time
 
+    settings = at_chip_time(settings)
     tau = settings.circuit.tau_x
     if regime not in REGIMES:
         raise ConfigError(f"check: --regime: there is no {regime!r}; use {', '.join(REGIMES)}")

@@ -228,7 +228,7 @@ class _Program:
                 target, _, side = line.name.rpartition("_")
                 onto = self.layers[link.post if side == "post" else link.pre]
                 found = [self._bound(k, term) for term in terms(line.text, arrays)]
-                onto.rules[target] = _summed(found, side)
+                onto.rules[target] = _summed(found, side, "largest" in line.flags)
 
     def _of_synapses(self, k: int, text: str) -> Rule:
         """Return an expression of synapses that may use what their post neurons share."""
@@ -705,15 +705,15 @@ def _delivered(hook: Transform, signal: Rule, symbols: Mapping[str, Rule]) -> Ru
     return rule
 
 
-def _summed(products: Sequence[_Outer], side: str) -> Rule:
-    """Return a sum over all synapses onto a neuron of one side."""
+def _summed(products: Sequence[_Outer], side: str, largest: bool = False) -> Rule:
+    """Return a sum over all synapses onto a neuron of one side, or the largest of its terms."""
 
     def one(outer: _Outer) -> Tensor:
         synapse, pre, post = _at(outer.synapse), _at(outer.pre), _at(outer.post)
         sent, own = (pre, post) if side == "post" else (post, pre)
         if synapse is None:
             assert sent is not None
-            total = sent.sum(-1, keepdim=True)
+            total = (sent.amax if largest else sent.sum)(-1, keepdim=True)
         elif sent is None:
             total = synapse.sum(-1 if side == "post" else -2).unsqueeze(1)
         else:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pcsim.network import Network
 from pcsim.substrate import Chips
+from pcsim.substrate.effect import LARGEST
 from pcsim.substrate.expression import Value
 from pcsim.substrate.transform import Transform
 
@@ -75,6 +76,8 @@ def _row_sum(name: str, v: Tensor, w: Tensor) -> Tensor:
     signal, weight = TERMS[name]
     if signal is None:
         return weight(w).sum(-1).unsqueeze(1)
+    if name == LARGEST:
+        return signal(v).amax(-1, keepdim=True)
     if name == "power":
         return signal(v).sum(-1, keepdim=True)  # without a product by ones
     return signal(v) @ weight(w).mT
@@ -92,6 +95,7 @@ TERMS: dict[str, tuple[Callable[[Tensor], Tensor] | None, Callable[[Tensor], Ten
     "load": (None, torch.abs),
     "current": (torch.abs, torch.abs),
     "tapered": (lambda v: v, _taper),
+    "peak": (torch.abs, lambda w: torch.ones_like(w[..., :1, :])),
 }
 """Each sum of `AGGREGATES` as a product: what becomes of the signal (None: it does not enter) and
 of the weights (…, post, pre)."""

@@ -3,7 +3,7 @@
 The array is (channel, channels_in·kernel²) and is read once per place of the image: forward, the
 row sums at a place are those of a dense array for the patch v there. Backward, a pixel adds up the
 reads of all places whose patch it is in, and so do the variances of their noise; losses along a
-line (`load`, `current`, `tapered`) belong to one read and have no such sum.
+line (`load`, `current`, `tapered`) and the largest input (`peak`) belong to one read: no such sum.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pcsim.errors import UnsupportedError
 from pcsim.kernels.hooks import TERMS
 from pcsim.kernels.replica_convolution import convolve, pull_back
 from pcsim.maps import Convolution
+from pcsim.substrate.effect import LARGEST
 
 ADDITIVE = ("power", "weighted_power", "squared_power")
 """Row sums that may be added up over several reads: variances."""
@@ -41,6 +42,11 @@ def forward_sum(name: str, v: Tensor, w: Tensor, spec: Convolution) -> Tensor:
     if signal is None:
         loads = weight(w.flatten(2)).sum(2)  # (replica, channel), at any place
         return loads[..., None, None].expand(-1, -1, *places).flatten(1).unsqueeze(1)
+    if name == LARGEST:
+        over = signal(v).reshape(-1, *spec.image).amax(1, keepdim=True)
+        inside = functional.pad(over, (spec.padding,) * 4)  # what is outside sends nothing
+        sums = functional.max_pool2d(inside, spec.kernel, spec.stride)
+        return sums.expand(-1, channels, *places).reshape(*v.shape[:2], -1)
     if name == "power":
         sums = functional.conv2d(
             _over_channels(signal(v), spec.image), _ones(v, spec), None, spec.stride, spec.padding

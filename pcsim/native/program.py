@@ -602,11 +602,13 @@ class _Composer:
         name = line.name.removesuffix("_post").removesuffix("_pre")
         target = self._target(link.post if onto_post else link.pre, name)
         if onto_post:
-            self._sum_rows(k, target, factors)
+            self._sum_rows(k, target, factors, "largest" in line.flags)
         else:
-            self._sum_columns(k, target, factors)
+            self._sum_columns(k, target, factors, "largest" in line.flags)
 
-    def _sum_rows(self, k: int, target: str, factors: list[tuple[Term, str, str]]) -> None:
+    def _sum_rows(
+        self, k: int, target: str, factors: list[tuple[Term, str, str]], largest: bool = False
+    ) -> None:
         """Σ over the layer above: a dot product of every row."""
         link, S = self.plan.connections[k], self.S
         n_post, n_pre = self.units[link.post], self.units[link.pre]
@@ -618,7 +620,7 @@ class _Composer:
             weight = self._synapse(k, term.synapse, inner)
             if term.synapse is ONE:  # one sum for all
                 self.body += [
-                    *self._total(pre, n_pre),
+                    *self._total(pre, n_pre, largest),
                     f"for (int i = 0; i < {n_post}; i++) "
                     f"{target}[q*{n_post} + i] {add} {gain} * sum;\n}}",
                 ]
@@ -652,16 +654,23 @@ class _Composer:
                 f"{target}[q*{n_post} + i] {add} {gain} * sum;\n}}",
             ]
 
-    def _total(self, source: str, units: int) -> list[str]:
-        """Return the beginning of a loop over samples with the sum over a layer."""
+    def _total(self, source: str, units: int, largest: bool = False) -> list[str]:
+        """Return the beginning of a loop over samples with the sum, or maximum, over a layer."""
         each = f"{source}[q*{units} + u]" if source else "R(1.0)"
+        if largest:
+            return [
+                f"for (int q = 0; q < {self.S}; q++) {{\nREAL sum = {source}[q*{units}];",
+                f"for (int u = 1; u < {units}; u++) if ({each} > sum) sum = {each};",
+            ]
         return [
             f"for (int q = 0; q < {self.S}; q++) {{\nREAL sum = R(0.0);",
             "#pragma omp simd reduction(+:sum)",
             f"for (int u = 0; u < {units}; u++) sum += {each};",
         ]
 
-    def _sum_columns(self, k: int, target: str, factors: list[tuple[Term, str, str]]) -> None:
+    def _sum_columns(
+        self, k: int, target: str, factors: list[tuple[Term, str, str]], largest: bool = False
+    ) -> None:
         """Σ over the layer below: rows, each times what its neuron sends, added up."""
         link, S = self.plan.connections[k], self.S
         n_post, n_pre = self.units[link.post], self.units[link.pre]
@@ -675,7 +684,7 @@ class _Composer:
                 self._scratch(into, S * n_pre)
             if term.synapse is ONE:  # one sum for all
                 self.body += [
-                    *self._total(post, n_post),
+                    *self._total(post, n_post, largest),
                     f"for (int j = 0; j < {n_pre}; j++) {into}[q*{n_pre} + j] = {gain} * sum;\n}}",
                 ]
             elif S > 1 and post:

@@ -75,9 +75,13 @@ AGGREGATES: dict[str, str] = {
     "load": "abs(w)",
     "current": "abs(w)*abs(v)",
     "tapered": "w*v*(1 - (1 - position)**2)",
+    "peak": "abs(v)",
 }
 """Sums over a row (v the signal that enters, w the weights as read, position j/n of the column,
-j = 1 … n): what the noise and the losses of a whole row add up to."""
+j = 1 … n): what the noise and the losses of a whole row add up to. `peak` is the largest of its
+terms instead of their sum."""
+LARGEST = "peak"
+"""The one aggregate that is a maximum."""
 COMMON_SITES = frozenset(
     {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
 )

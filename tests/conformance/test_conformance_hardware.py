@@ -18,6 +18,7 @@ from hardware_pieces import KINDS, of_kind
 from native_adapter import NATIVE
 
 from hw_models import PIECES, describe, known_presets
+from hw_models.presets import CHIPS
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.network import Network
@@ -28,11 +29,18 @@ ENGINES = {"brian": NUMPY, "discrete": DISCRETE, "native": NATIVE}
 SHORT = (Presentation(0, 30, feedforward=True), Presentation(1, 30))
 RUNNING = (Presentation(0, 30), Presentation(1, 30))
 LONG = (Presentation(0, 100, feedforward=True), Presentation(1, 100))
-PRESETS = [name for name in known_presets() if name != "ideal"]
+SOME_CHIPS = ("reram_sb_chip", "dynapse2_on_chip")
+"""Whole chips are the other presets with converters and noise: these two stand for all."""
+ALIKE = {"ideal", *(chip.name for chip in CHIPS)} - set(SOME_CHIPS)
+PRESETS = [name for name in known_presets() if name not in ALIKE]
 AT_ZERO = ("conductance_drift",)
 """What asks whether a change is exactly zero: not to be asked right after a feed-forward pass,
 where changes are zero but for the last bit of a sum, which no two engines share."""
-REFUSED: dict[tuple[str, str], str] = {}
+REFUSED: dict[tuple[str, str], str] = {
+    (chip.name, "brian"): "auto_range needs the largest signal of a row"
+    for chip in CHIPS
+    if chip.name in SOME_CHIPS and "adc_back" in chip.pieces
+}
 """(kind or preset, engine) → a pattern of its refusal."""
 
 

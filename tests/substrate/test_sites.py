@@ -194,7 +194,7 @@ def test_interneurons_are_as_many_as_the_units_below():
 
 
 def test_row_sums_are_those_of_the_array():
-    names = ("power", "weighted_power", "squared_power", "load", "current", "tapered")
+    names = ("power", "weighted_power", "squared_power", "load", "current", "tapered", "peak")
     rng = np.random.default_rng(2)
     v, w = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 5, 4))
     from pcsim.kernels.hooks import row_sums
@@ -208,6 +208,7 @@ def test_row_sums_are_those_of_the_array():
         "load": np.einsum("cij->ci", abs(w))[:, None] * np.ones((2, 3, 5)),
         "current": np.einsum("cij,csj->csi", abs(w), abs(v)),
         "tapered": np.einsum("cij,csj,j->csi", w, v, 1 - (1 - place) ** 2),
+        "peak": abs(v).max(-1)[..., None] * np.ones(5),
     }
     for name in names:
         value = np.broadcast_to(found[name].numpy(), (2, 3, 5))

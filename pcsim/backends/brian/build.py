@@ -40,7 +40,9 @@ from pcsim.circuits import order
 from pcsim.circuits.page import Event
 from pcsim.circuits.plan import Connection, Group, Plan, Within, unit_of
 from pcsim.circuits.support import no
+from pcsim.circuits.text import equations
 from pcsim.continuous.delay import whole_steps
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.on_chip import fabricated, fabricated_tau_w, require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
@@ -122,6 +124,15 @@ def _counter(event: Event) -> str:
     return f"n_{event.sender}"
 
 
+def _refuse_largest(connection: Connection) -> None:
+    """Refuse what needs the largest input of a row: synapses of Brian2 add up, and no more."""
+    if any("largest" in line.flags for line in equations(connection.text)):
+        raise UnsupportedError(
+            "backend brian: hardware: auto_range needs the largest signal of a row, and summed "
+            "variables of Brian2 are sums; run it on backend 'continuous'"
+        )
+
+
 def synapses(
     connection: Connection,
     pre: NeuronGroup,
@@ -130,6 +141,7 @@ def synapses(
     **options: Any,
 ) -> Synapses:
     """Return all-to-all synapses within each chip, in the order (chip, post, pre)."""
+    _refuse_largest(connection)
     names = {"name": connection.name, "namespace": _namespace(connection)}
     down, up = (
         {event.name: event.arrival for event in connection.events if event.onto == side}
