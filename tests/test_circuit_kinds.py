@@ -63,7 +63,7 @@ def test_circuits_by_name_and_by_class_are_the_same():
     assert Circuit(kind="spiking", tau_err=0.1, tau_s=0) == Spiking(tau_err=0.1, tau_s=0)
     nudged = Conductances(g_som=0.5)
     assert Circuit(kind="sacramento", conductances=nudged) == Sacramento(conductances=nudged)
-    with pytest.raises(ConfigError, match="must be one of algebraic, error_units, dendritic"):
+    with pytest.raises(ConfigError, match="must be one of algebraic, dendritic, error_units"):
         Circuit(kind="dendrites")
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.circuits import PAGES
+from pcsim.circuits.support import require_sites
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow, Tau
 from pcsim.continuous.plan_flow import PlanFlow
@@ -20,7 +21,6 @@ from pcsim.continuous.solvers import SINGLE_STAGE, Draw, Name, fresh, solver
 from pcsim.continuous.spiking import SpikingFlow
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.on_chip import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.stopped import Stopped

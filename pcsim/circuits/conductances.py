@@ -7,14 +7,15 @@ A basal array is stored as θ/a_B, so that a_B W r is the prediction that a soma
 
 from __future__ import annotations
 
-from pcsim.circuit import Circuit, Dendritic, Sacramento
+from pcsim.circuits.section import Circuit, Conductances
 
 
 def conductances(circuit: Circuit, k: int) -> dict[str, float]:
     """Return conductances, attenuations and gains of layer k and of the synapses onto it."""
-    if not isinstance(circuit, Dendritic | Sacramento):
+    g: Conductances | None = getattr(circuit, "conductances", None)
+    if g is None:
         return {}
-    g, nudging = circuit.conductances, circuit.conductances.nudging
+    nudging = g.nudging
     totals = [g.g_lk + g.g_B, g.g_lk + g.g_B + g.g_A]  # the output has no apical dendrite
     below = totals[1 if k > 1 else 0]
     gain = totals[1] / g.g_A / (1 - nudging)
@@ -22,7 +23,7 @@ def conductances(circuit: Circuit, k: int) -> dict[str, float]:
         gain *= g.g_B / below  # the forward array below is stored as θ/a_B
     a_inter = g.g_D / (g.g_lk + g.g_D)
     tau_inter = circuit.tau_inter
-    if circuit.kind == "sacramento" and not tau_inter:  # interneurons with the somas' capacity
+    if circuit.INTERNEURONS_LIKE_SOMAS and not tau_inter:
         tau_inter = circuit.tau_x * totals[1] / (g.g_lk + g.g_D + g.g_som)
     return {
         "g_lk": g.g_lk,

@@ -6,11 +6,13 @@ the synapses alone, and the feedback is what apical dendrites receive.
 
 from __future__ import annotations
 
-from pcsim.circuit import Circuit
+from typing import Literal
+
 from pcsim.circuits import order
 from pcsim.circuits.blocks import Place
 from pcsim.circuits.layer import Layer
-from pcsim.circuits.page import Page
+from pcsim.circuits.page import Page, no
+from pcsim.circuits.section import Circuit, Conductances, Transported
 from pcsim.circuits.shared import (
     feedback_base,
     feedback_lines,
@@ -25,6 +27,30 @@ from pcsim.circuits.shared import (
     speed_place,
     write_place,
 )
+from pcsim.frozen import Duration, NotNegative
+from pcsim.network import Mode, Network
+
+
+class Dendritic(Transported):
+    """Soma, basal and apical dendrite, and interneurons that cancel what is predicted."""
+
+    kind: Literal["dendritic"] = "dendritic"
+    conductances: Conductances = Conductances()
+    """Conductances between compartments."""
+    tau_apical: Duration = 0.0
+    """Low-pass of the apical branch only; 0 is quasi-static."""
+    tau_inter: Duration = 0.0
+    """Time constant of the interneurons; 0 is quasi-static."""
+    inter_learned: bool = True
+    """Interneurons have weights of their own (else they read the forward array)."""
+    inter_rate: NotNegative = 1.0
+    """Their plasticity relative to the rate that keeps them exact."""
+    inhibition: NotNegative = 1.0
+    """Gain κ of the inhibitory apical synapses, W_P = −κ W_F; 1 cancels exactly."""
+    look_inter: Duration = 0.0
+    """Look-ahead time of the interneurons."""
+    look_apical: Duration = 0.0
+    """Look-ahead time of the apical potential."""
 
 
 def taught_by(layer: Layer) -> str:
@@ -208,8 +234,14 @@ def dendritic_synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Plac
     return [place for place in found if place.site in post.sites]
 
 
+def refuse(network: Network, mode: Mode, who: str) -> None:
+    """Refuse what a dendritic circuit has no equations for."""
+    if mode == "associative":
+        raise no("mode 'associative'", "a dendritic layer cannot be clamped in part", who)
+
+
 DENDRITIC = Page(
-    "dendritic",
+    Dendritic,
     "soma, basal and apical dendrites, interneurons",
     dendritic_layer,
     dendritic_synapses,
@@ -221,4 +253,6 @@ DENDRITIC = Page(
     rest=dendritic_rest,
     shown=("err", "inter", "v_apical"),
     sites=frozenset({"g_basal", "g_apical"}),
+    potentials=True,
+    refuse=refuse,
 )

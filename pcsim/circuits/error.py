@@ -20,12 +20,15 @@ every unit to every unit of a chip.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, Self
 
-from pcsim.circuit import Circuit
+from pydantic import model_validator
+
 from pcsim.circuits import order
 from pcsim.circuits.blocks import Place
 from pcsim.circuits.layer import Layer
 from pcsim.circuits.page import Page, Ring
+from pcsim.circuits.section import Circuit, Delayed
 from pcsim.circuits.shared import (
     feedback_base,
     feedback_lines,
@@ -42,6 +45,31 @@ from pcsim.circuits.shared import (
     speed_place,
     write_place,
 )
+from pcsim.frozen import Duration, Seconds
+
+
+class Algebraic(Delayed):
+    """Errors are exact at every instant: algebra of the states, with no time of their own."""
+
+    kind: Literal["algebraic"] = "algebraic"
+    look_soma: Duration = 0.0
+    """Look-ahead time of the somas, x̆ = x + τ̂ dx/dt (latent equilibrium when τ̂ = tau_x)."""
+
+    @model_validator(mode="after")
+    def _no_delays_ahead(self) -> Self:
+        if self.look_soma and (self.delay_err or self.delay_fb):
+            raise ValueError("circuit.look_soma cannot be combined with delays")
+        return self
+
+
+class ErrorUnits(Delayed):
+    """Errors have a unit of their own, with a time constant."""
+
+    kind: Literal["error_units"] = "error_units"
+    tau_err: Seconds
+    """Time constant of the error units, seen by soma, feedback and weights alike."""
+    look_err: Duration = 0.0
+    """Look-ahead time of the errors, ê = e + τ̂ de/dt; τ̂ = tau_err restores ideal."""
 
 
 def error_seen(circuit: Circuit, layer: Layer) -> str:
@@ -297,7 +325,7 @@ def error_rest(circuit: Circuit, layer: Layer) -> dict[str, str]:
 
 
 ALGEBRAIC = Page(
-    "algebraic",
+    Algebraic,
     "errors are exact at every instant",
     error_layer,
     error_synapses,
@@ -311,6 +339,6 @@ ALGEBRAIC = Page(
 )
 ERROR_UNITS = replace(
     ALGEBRAIC,
-    kind="error_units",
+    fields=ErrorUnits,
     about="errors have a unit of their own, which follows them with a lag",
 )

@@ -18,13 +18,16 @@ from typing import Literal
 
 from torch import Tensor
 
-from pcsim.circuit import Circuit
 from pcsim.circuits.blocks import Place
 from pcsim.circuits.layer import Layer
+from pcsim.circuits.section import Circuit
 from pcsim.circuits.shared import rate_lines
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
+from pcsim.network import Mode, Network
 
 Lines = list[str]
+BRIAN = "backend brian"
 CLAMPED = "x : 1  # clamped from outside"
 
 
@@ -118,11 +121,21 @@ def clamped_source(circuit: Circuit, layer: Layer) -> Lines:
     return [CLAMPED, *rate_lines(layer)[:-1]]
 
 
+def takes_all(network: Network, mode: Mode, who: str) -> None:
+    """Refuse nothing."""
+
+
+def no(field: str, reason: str, who: str = BRIAN) -> UnsupportedError:
+    """Return the refusal of one field by an engine."""
+    return UnsupportedError(f"{who}: {field}: {reason}")
+
+
 @dataclass(frozen=True)
 class Page:
     """One circuit."""
 
-    kind: str
+    fields: type[Circuit]
+    """The section [circuit] of this kind."""
     about: str
     layer: Callable[[Circuit, Layer], Lines]
     """Equations of a layer."""
@@ -157,3 +170,14 @@ class Page:
     """Equations of an input that is always clamped."""
     events: Callable[[Circuit, Layer], list[Event]] = silent
     """What a layer sends by events."""
+    instead: str = ""
+    """The circuit to use where hardware acts, if it cannot act on this one."""
+    potentials: bool = False
+    """Whether units are potentials before f, with errors of unit variance."""
+    refuse: Callable[[Network, Mode, str], None] = takes_all
+    """Raise where a network or a mode has no equations here; the last argument is who asks."""
+
+    @property
+    def kind(self) -> str:
+        """What the circuit is called."""
+        return str(self.fields.model_fields["kind"].default)

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from math import log
 from typing import Literal
 
-from pcsim.circuit import Circuit
 from pcsim.circuits.blocks import Block, Place, block
 from pcsim.circuits.conductances import conductances
-from pcsim.circuits.dendritic import DENDRITIC
-from pcsim.circuits.error import ALGEBRAIC, ERROR_UNITS
+from pcsim.circuits.kinds import PAGES
 from pcsim.circuits.layer import Layer
 from pcsim.circuits.page import Event, Page
-from pcsim.circuits.sacramento import SACRAMENTO
-from pcsim.circuits.spiking import SPIKING
+from pcsim.circuits.section import Circuit
 from pcsim.circuits.support import refuse, refuse_hardware
 from pcsim.circuits.text import mentions, refuse_meant, to_text
 from pcsim.circuits.within import ARRAY_POWER, delay_ring, delay_store
@@ -28,9 +25,6 @@ from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Site
 from pcsim.substrate.effect import AGGREGATES
 
-PAGES: dict[str, Page] = {
-    page.kind: page for page in (ALGEBRAIC, ERROR_UNITS, DENDRITIC, SACRAMENTO, SPIKING)
-}
 PLAIN = Layer()
 PER_UNIT: dict[Site, str] = {
     "tau_err": "tau_err",

@@ -9,21 +9,50 @@ of layer l+1.
 from __future__ import annotations
 
 from math import sqrt
+from typing import Literal, Self
 
 import torch
+from pydantic import model_validator
 from torch import Tensor
 
-from pcsim.circuit import Circuit
 from pcsim.circuits.conductances import conductances
 from pcsim.circuits.layer import Layer
-from pcsim.circuits.page import Page, nowhere
+from pcsim.circuits.page import Page, no, nowhere
+from pcsim.circuits.section import Circuit, Conductances
 from pcsim.circuits.shared import plastic, rate, soma
+from pcsim.frozen import Duration, NotNegative
 from pcsim.kernels.parameters import Parameters, generator
 from pcsim.kernels.transport import FEEDBACK_KEY
 from pcsim.maps import Dense
+from pcsim.network import Mode, Network
 
 INTER_KEY = 4
 """First element of the spawn key of random initial interneuron weights."""
+
+
+class Sacramento(Circuit):
+    """The dendritic microcircuit of Sacramento et al. 2018, with top-down weights of its own."""
+
+    INTERNEURONS_LIKE_SOMAS = True
+    kind: Literal["sacramento"] = "sacramento"
+    conductances: Conductances
+    """Conductances between compartments; g_som must be positive."""
+    tau_inter: Duration = 0.0
+    """Time constant of the interneurons; 0 is quasi-static."""
+    eta_inter: NotNegative = 1.0
+    """Rate of W^IP relative to 1/tau_w."""
+    eta_apical: NotNegative = 0.0
+    """Rate of W^PI relative to 1/tau_w."""
+    eta_down: NotNegative = 0.0
+    """Rate of the top-down weights relative to 1/tau_w (0: fixed)."""
+    self_predicting: bool = True
+    """Start in the self-predicting state (apical potentials vanish without target)."""
+
+    @model_validator(mode="after")
+    def _nudged(self) -> Self:
+        if not self.conductances.g_som:
+            raise ValueError("circuit.conductances.g_som must be positive for sacramento")
+        return self
 
 
 def sacramento_layer(circuit: Circuit, layer: Layer) -> list[str]:
@@ -121,8 +150,16 @@ def first_weights(circuit: Circuit, params: Parameters, seeds: list[int]) -> dic
     return found
 
 
+def refuse(network: Network, mode: Mode, who: str) -> None:
+    """Refuse what Sacramento's circuit is not defined for."""
+    if mode not in ("supervised", "free"):
+        raise no(f"mode {mode!r}", "the sacramento circuit has an input and at most a target", who)
+    if any(isinstance(node.map, Dense) and node.map.bias for node in network.nodes):
+        raise no("network.bias true", "the sacramento circuit is defined without biases", who)
+
+
 SACRAMENTO = Page(
-    "sacramento",
+    Sacramento,
     "Sacramento et al. 2018: apical dendrites carry errors of rates, which interneurons cancel",
     sacramento_layer,
     sacramento_synapses,
@@ -135,4 +172,7 @@ SACRAMENTO = Page(
     residual="x - v_alone",
     shown=("v_apical",),
     output_fires=True,
+    instead="dendritic",
+    potentials=True,
+    refuse=refuse,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pcsim.circuit import Circuit
 from pcsim.circuits import order
 from pcsim.circuits.blocks import Place
 from pcsim.circuits.layer import Layer
+from pcsim.circuits.section import Circuit
 from pcsim.errors import UnsupportedError
 from pcsim.maps.nonlinearities import NONLINEARITIES, Row, row
 from pcsim.substrate.effect import AGGREGATES, LARGEST

@@ -19,14 +19,35 @@ it (pure sigma-delta) whatever was added with an old weight stays. Soma and erro
 
 from __future__ import annotations
 
-from pcsim.circuit import Circuit
+from typing import Literal
+
 from pcsim.circuits.error import bias_lines, error_lines, error_soma
 from pcsim.circuits.layer import Layer
-from pcsim.circuits.page import CLAMPED, Event, Page
+from pcsim.circuits.page import CLAMPED, Event, Page, no
+from pcsim.circuits.section import Circuit
 from pcsim.circuits.shared import plastic, rate_lines, soma_parameters
+from pcsim.energies import Gaussian
+from pcsim.frozen import Duration, Positive, Seconds
+from pcsim.maps import Dense
+from pcsim.maps.nonlinearities import row
+from pcsim.network import Mode, Network
 
 SOMA = Event("spike", "soma", "r", "r_hat", step="q", total="mu", onto="post")
 APICAL = Event("apical", "apical", "err", "err_hat", step="qe", total="fb", onto="pre")
+
+
+class Spiking(Circuit):
+    """Error units whose rates and errors are sent as events, back through the forward weights."""
+
+    kind: Literal["spiking"] = "spiking"
+    tau_err: Seconds
+    """Time constant of the errors, seen by soma, feedback and weights alike."""
+    tau_s: Duration
+    """Time in which senders and receivers forget what was sent; 0: never (pure sigma-delta)."""
+    q: Positive = 0.1
+    """Step of the rates f(x), in their own units: one somatic event sends q k."""
+    qe: Positive = 0.05
+    """Step of the errors, in units of x: one apical event sends qe k."""
 
 
 def events(circuit: Circuit, layer: Layer) -> list[Event]:
@@ -71,11 +92,35 @@ def _trace(circuit: Circuit, name: str, about: str) -> str:
     return f"d{name}/dt = {leak} : 1  # {about}"
 
 
+def refuse_beyond_events(network: Network, mode: Mode, who: str) -> None:
+    """Refuse what the spiking circuit has no events for."""
+    if mode not in ("supervised", "free"):
+        raise no(f"mode {mode!r}", "the spiking circuit has a clamped input, and a label", who)
+    for index, node in enumerate(network.nodes[:-1]):
+        where = f"network node {index}"
+        if not isinstance(node.map, Dense) or node.parents != (index + 1,):
+            raise no(f"{where}: parents", "only a chain of dense layers sends events", who)
+        if node.map.positions != 1:
+            raise no(f"{where}: map", "layers with positions send no events", who)
+        if node.map.g != "identity":
+            raise no(
+                "network.convention 'post'", "neurons are potentials, before f: use 'pre'", who
+            )
+        if not row(node.map.f).elementwise:
+            raise no(f"network.f {node.map.f!r}", "a rate must depend on its own soma alone", who)
+        if not isinstance(node.energy, Gaussian) or not node.energy.unit:
+            raise no(f"{where}: energy", "errors are sent as x − μ, of unit variance", who)
+    if network.nodes[-1].map is not None:
+        raise no("network.prior", "the input is clamped here and needs no prior", who)
+
+
 SPIKING = Page(
-    "spiking",
+    Spiking,
     "rates and errors are sent as graded events, of steps q and qe, that are forgotten in tau_s",
     spiking_layer,
     spiking_synapses,
     source=spiking_source,
     events=events,
+    instead="error_units",
+    refuse=refuse_beyond_events,
 )

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from pcsim.circuit import Circuit
 from pcsim.circuits.conductances import conductances
+from pcsim.circuits.kinds import PAGES
 from pcsim.circuits.layer import Layer
-from pcsim.circuits.plan import PAGES, PER_UNIT, Connection, Group, Plan
+from pcsim.circuits.plan import PER_UNIT, Connection, Group, Plan
 from pcsim.circuits.products import Term, coefficient, quotient, terms
 from pcsim.circuits.text import Equation, equations, to_text
 from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
@@ -199,9 +200,9 @@ class _Program:
             return _Motion(label, line.name, lambda: speed() * tau, tau, True, noisy)
         leak = coefficient(force, line.name)
         tau = _expression(over).bind(known)({})
-        if leak is None:
+        size = 0.0 if leak is None else -_expression(leak).bind(known)({})
+        if not isinstance(size, Tensor) and size == 0:
             return _Motion(label, line.name, part.formula(force), tau, False, noisy)
-        size = -_expression(leak).bind(known)({})
         value = part.formula(force)
         if not isinstance(size, Tensor) and size == 1:
             return _Motion(label, line.name, value, tau, True, noisy)
@@ -590,11 +591,12 @@ class PlanFlow:
         return {}
 
     def theta(self) -> Parameters:
-        """Return θ = a_B W, the weights in the units of the network."""
+        """Return θ, the weights in the units of the network: a_B W behind a compartment."""
         flat = self.params.flat.clone()
-        for k, views in enumerate(self.params.views(flat)[: self.top]):
-            for array in views.values():
-                array.mul_(conductances(self.circuit, k)["a_B"])
+        if self.page.compartments:
+            for k, views in enumerate(self.params.views(flat)[: self.top]):
+                for array in views.values():
+                    array.mul_(conductances(self.circuit, k)["a_B"])
         return Parameters(self.network, flat)
 
     def stored(self) -> list[Tensor]:

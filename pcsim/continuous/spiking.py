@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
-from pcsim.circuits.spiking import APICAL, SOMA
-from pcsim.circuits.support import refuse_beyond_events
+from pcsim.circuits.spiking import APICAL, SOMA, refuse_beyond_events
 from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.dense import add_outer

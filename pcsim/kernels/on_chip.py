@@ -14,36 +14,14 @@ from math import inf
 import torch
 from torch import Tensor
 
-from pcsim.circuit import Circuit
-from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters, Views
 from pcsim.network import Network
 from pcsim.substrate import Chips, Site
-from pcsim.substrate.effect import COMMON_SITES
 from pcsim.substrate.expression import Value
 from pcsim.substrate.transform import Transform
 
 FOLLOWED = frozenset({"tau_x", "tau_err", "velocity", "error", "feedback", "input", "output"})
 """Sites that leave a clamped input's rates and weights alone, so that its drive can be followed."""
-
-
-LAGS = ("tau_err", "tau_apical", "tau_inter")
-"""Time constants of parts that a circuit may have."""
-
-
-def require_sites(chips: Chips, circuit: Circuit, replicas: int) -> None:
-    """Refuse, by name, effects at sites that a circuit does not have."""
-    kind, own = circuit.kind, {"tau_x", "velocity"}
-    instead = {"sacramento": "dendritic", "spiking": "error_units"}
-    if kind in instead:
-        raise UnsupportedError(
-            f"circuit.kind {kind}: hardware effects are not available there; use {instead[kind]}"
-        )
-    own |= {"tau_w"} if kind in ("algebraic", "error_units") else {"g_basal", "g_apical"}
-    own |= {name for name in LAGS if getattr(circuit, name)}
-    chips.substrate.require(COMMON_SITES | own, f"circuit.kind {kind}")
-    if len(chips) != replicas:
-        raise ConfigError(f"chips: {len(chips)} given for {replicas} replicas")
 
 
 def followable(chips: Chips | None) -> bool:

@@ -11,13 +11,16 @@ B has the layout of θ (replica, post, pre), so that the feedback is δ B.
 from __future__ import annotations
 
 from math import prod, sqrt
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from pcsim.circuit import Transport
 from pcsim.kernels.parameters import Parameters, Views, generator
 from pcsim.maps import Convolution, Dense
+
+if TYPE_CHECKING:
+    from pcsim.circuits.section import Transport
 
 FEEDBACK_KEY = 3
 """First element of the spawn key of initial feedback weights."""

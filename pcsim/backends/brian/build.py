@@ -37,13 +37,13 @@ from pcsim.backends.brian.initial_weights import numbers, set_initial_weights, s
 from pcsim.backends.brian.names import refuse_clashes
 from pcsim.circuit import Circuit, Dendritic, Sacramento
 from pcsim.circuits import order
-from pcsim.circuits.page import Event
+from pcsim.circuits.page import Event, no
 from pcsim.circuits.plan import Connection, Group, Plan, Within, unit_of
-from pcsim.circuits.support import no
+from pcsim.circuits.support import require_sites
 from pcsim.circuits.text import equations
 from pcsim.continuous.delay import whole_steps
 from pcsim.errors import UnsupportedError
-from pcsim.kernels.on_chip import fabricated, fabricated_tau_w, require_sites
+from pcsim.kernels.on_chip import fabricated, fabricated_tau_w
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Site

@@ -17,9 +17,9 @@ from pcsim.backends.brian.build import Parts, neurons, set_times
 from pcsim.backends.brian.initial_weights import set_initial_weights
 from pcsim.backends.brian.products import Products
 from pcsim.circuit import Circuit
+from pcsim.circuits.page import no
 from pcsim.circuits.plan import Plan
-from pcsim.circuits.support import no
-from pcsim.kernels.on_chip import require_sites
+from pcsim.circuits.support import require_sites
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode
 from pcsim.substrate import Chips

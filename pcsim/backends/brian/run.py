@@ -28,8 +28,8 @@ from pcsim.backends.brian.runtime import Runtime, code_class, set_value
 from pcsim.backends.brian.standalone import Standalone
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
+from pcsim.circuits.page import no
 from pcsim.circuits.plan import Plan
-from pcsim.circuits.support import no
 from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder, fabricated_tau_w

@@ -16,8 +16,8 @@ from pcsim.backends.brian.build import Parts
 from pcsim.backends.brian.cpp_text import number_type, pointer
 from pcsim.backends.brian.initial_weights import basal_gain
 from pcsim.circuit import Circuit
+from pcsim.circuits.page import no
 from pcsim.circuits.shared import rate
-from pcsim.circuits.support import no
 from pcsim.native.c_text import in_c
 
 FORWARD_PASS, MEMBRANE = -1, -2
