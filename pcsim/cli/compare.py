@@ -17,8 +17,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="REFERENCE RUN",
-            help="Result files of `pcsim run`, configurations (.toml: run first), or external "
-            "results as CSV or HDF5. The first is the reference.",
+            help="Result files of `pcsim run`, configurations (.toml: run first), or logs of other "
+            "programs: CSV, JSON lines, Parquet, TensorBoard, HDF5. The first is the reference.",
         ),
     ],
     target: Annotated[
@@ -29,6 +29,19 @@ def compare(
     unpaired: Annotated[
         bool, typer.Option("--unpaired", help="Compare means though network, data, seeds differ.")
     ] = False,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", help="A column of logs: test_accuracy=val_acc, epoch=ep (repeatable)."
+        ),
+    ] = None,
+    percent: Annotated[
+        bool, typer.Option("--percent", help="Accuracies of logs are per cent.")
+    ] = False,
+    train_samples: Annotated[
+        int | None, typer.Option(help="Samples of an epoch of logs, for a common axis.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Samples of a step of logs.")] = None,
     at: Annotated[
         list[str] | None, typer.Option("--at", help="Grid value: alpha=0.01 (repeatable).")
     ] = None,
@@ -60,7 +73,11 @@ def compare(
             target=target,
             confidence=confidence,
             unpaired=unpaired,
-            at={key: _number(key, text) for key, text in pairs(at).items()},
+            at={key: _number(key, text) for key, text in pairs(at, "--at", "axis=value").items()},
+            columns=pairs(column, "--column", "ours=theirs, such as test_accuracy=val_acc"),
+            percent=percent,
+            train_samples=train_samples,
+            batch=batch,
             out=out,
             overwrite=overwrite,
             report=report,

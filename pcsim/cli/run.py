@@ -57,15 +57,17 @@ def run(
         raise typer.Exit(OF_NO_USE)
 
 
-def pairs(change: list[str] | None) -> dict[str, str]:
-    """Return the changes given by `--set`."""
-    return dict(_pair(text) for text in change or [])
+def pairs(
+    change: list[str] | None, option: str = "--set", form: str = "section.field=value"
+) -> dict[str, str]:
+    """Return the changes given by `--set`, or what another option gives by names."""
+    return dict(_pair(text, option, form) for text in change or [])
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--set {text}: write it as section.field=value")
+    if not equals or not name.strip() or not value.strip():
+        raise ConfigError(f"{option} {text}: write it as {form}")
     return name.strip(), value.strip()
 
 

@@ -13,6 +13,7 @@ from pcsim import store
 from pcsim.compare.contrast import contrast
 from pcsim.compare.gather import Source, gather
 from pcsim.compare.likeness import require_like
+from pcsim.compare.logs import Reading
 from pcsim.errors import ConfigError
 from pcsim.provenance import provenance
 from pcsim.run import check_target
@@ -67,6 +68,10 @@ def compare(
     confidence: float = 0.95,
     unpaired: bool = False,
     at: Mapping[str, float] | None = None,
+    columns: Mapping[str, str] | None = None,
+    percent: bool = False,
+    train_samples: int | None = None,
+    batch: int | None = None,
     out: Path | str | None = None,
     overwrite: bool = False,
     report: Report | None = None,
@@ -74,25 +79,30 @@ def compare(
     """Compare runs with the first of them, the reference, on the same network, data and seeds.
 
     Main arguments:
-        runs: result files of `pcsim run`, configurations (`.toml`, run first), external CSV or
-            HDF5 files, or results and configurations in memory; a mapping gives them names.
+        runs: result files of `pcsim run`, configurations (`.toml`, run first), logs of other
+            programs (CSV, JSON lines, Parquet, TensorBoard, HDF5), or results and configurations
+            in memory; a mapping gives them names.
         target: accuracy to be reached, as a fraction; default 95 % of the reference's last.
 
     Rarely used:
         confidence: of the intervals.
         unpaired: compare means even if network, data or seeds differ.
         at: the value of each grid axis, e.g. {"alpha": 0.01}.
+        columns: what columns of logs are called, e.g. {"test_accuracy": "val_acc"}.
+        percent: accuracies of logs are per cent.
+        train_samples, batch: samples of an epoch and of a step of logs.
         out: HDF5 file for the comparison; configurations keep their results in its folder.
     """
     if not 0 < confidence < 1:
         raise ConfigError(f"compare: confidence must be between 0 and 1, got {confidence}")
     if target is not None and not 0 < target <= 1:
         raise ConfigError(f"compare: target must be a fraction between 0 and 1, got {target}")
+    reading = Reading(columns or {}, percent, train_samples, batch)
     path = Path(out) if out else None
     if path:
         check_target(path, overwrite)
     with held(path) if path else nullcontext():
-        contenders = gather(runs, at or {}, path, report)
+        contenders = gather(runs, at or {}, path, report, reading)
         if not unpaired:
             require_like(contenders)
         result = contrast(

@@ -16,6 +16,7 @@ LABELS = {
     "samples": "training samples presented",
     "updates": "updates of each weight",
     "simulated_time": "simulated time, s",
+    "epochs": "epochs",
 }
 
 
@@ -37,6 +38,8 @@ def comparison_figure(result: Result) -> Figure:
     _gaps(right, result)
     for axes in (left, middle, right):
         axes.grid(alpha=0.25)
+    if not result.attrs["paired"]:
+        figure.suptitle("unpaired: network, data or seeds may differ", fontsize="medium")
     middle.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
 
@@ -44,6 +47,8 @@ def comparison_figure(result: Result) -> Figure:
 def progress_axis(result: Result) -> str:
     """Return the first measure of progress that every run knows and that moves."""
     for name in PROGRESS:
+        if f"test_accuracy_{name}" not in result.variables:  # stored by an earlier version
+            continue
         rows = result[f"test_accuracy_{name}"]
         if "energy" in result.variables:
             rows = np.concatenate([rows, result[f"energy_{name}"]], axis=2)
@@ -85,11 +90,12 @@ def _gaps(axes: Axes, result: Result) -> None:
         if np.isfinite(limits).all():
             axes.vlines(k + 0.22, *limits, color=colour, linewidth=2)
         axes.plot(k + 0.22, mean, "D", color=colour, markersize=5)
+    dots = "dots: seeds; " if "gap" in result.variables else ""
     percent = 100 * float(result.attrs["confidence"])
     axes.set_xticks(places, [plain(str(run)) for run in runs[1:]])
     axes.set(
         xlim=(0.5, len(runs) - 0.5),
         ylabel=f"accuracy − {plain(str(runs[0]))}, points",
-        title=f"dots: seeds; diamond: mean, {percent:g} % interval",
+        title=f"{dots}diamond: mean, {percent:g} % interval",
     )
     axes.title.set_fontsize(9)

@@ -8,7 +8,8 @@ from pathlib import Path
 from pcsim import config as configuration
 from pcsim import store
 from pcsim.compare.contender import Contender
-from pcsim.compare.external import from_csv, from_hdf5
+from pcsim.compare.external import PLAIN, from_hdf5, from_log
+from pcsim.compare.logs import Reading, is_log
 from pcsim.compare.stored import from_result
 from pcsim.config import Config
 from pcsim.errors import ConfigError
@@ -24,6 +25,7 @@ def gather(
     at: Mapping[str, float],
     out: Path | None,
     report: Report | None,
+    reading: Reading = PLAIN,
 ) -> list[Contender]:
     """Return the contenders in the order given; names are those of the files unless given.
 
@@ -42,7 +44,7 @@ def gather(
                 f"{out}: would be the result of {source} as well as the comparison; "
                 "choose another name with --out"
             )
-    return [_contender(name, source, at, folder, report) for name, source in named]
+    return [_contender(name, source, at, folder, report, reading) for name, source in named]
 
 
 def _kept_in(source: Path, folder: Path) -> Path:
@@ -72,6 +74,7 @@ def _contender(
     at: Mapping[str, float],
     folder: Path | None,
     report: Report | None,
+    reading: Reading,
 ) -> Contender:
     if isinstance(source, Result):
         return from_result(name, name, source, at)
@@ -80,8 +83,8 @@ def _contender(
     path = Path(source)
     if path.suffix == ".toml":
         return from_result(name, str(path), _run_or_reuse(path, folder, report), at)
-    if path.suffix == ".csv":
-        return from_csv(name, path)
+    if is_log(path):
+        return from_log(name, path, reading)
     if path.is_file() and not store.is_result(path):
         return from_hdf5(name, path)
     return from_result(name, str(path), store.load(path), at)

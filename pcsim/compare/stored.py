@@ -135,6 +135,7 @@ class Rate:
             "samples": batches * self.batch,
             "updates": batches * self.writes,
             "simulated_time": time,
+            "epochs": epochs,
         }
 
     def after_steps(self, steps: Array) -> dict[str, Array]:
@@ -142,7 +143,12 @@ class Rate:
         shown = np.full(steps.shape, self.train)  # an automatic run presents everything once
         if not self.automatic:
             shown = steps / self.steps * self.batch
-        return {"samples": shown, "updates": steps, "simulated_time": steps * self.dt}
+        return {
+            "samples": shown,
+            "updates": steps,
+            "simulated_time": steps * self.dt,
+            "epochs": shown / self.train,
+        }
 
 
 def _for_seeds(progress: Mapping[str, Array], seeds: int) -> dict[str, Array]:

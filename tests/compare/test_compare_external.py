@@ -10,7 +10,8 @@ import pytest
 
 import pcsim
 from pcsim import store
-from pcsim.compare.external import from_csv, from_hdf5
+from pcsim.compare.external import from_hdf5
+from pcsim.compare.external import from_log as from_csv
 from pcsim.errors import ConfigError
 from pcsim.store import Result
 
