@@ -13,6 +13,7 @@ from hw_models.description import (
     preset,
 )
 from hw_models.pieces import PIECES, Piece
+from hw_models.printed import chip_numbers
 from hw_models.whole_chip import WholeChip, standing
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Hardware",
     "Piece",
     "WholeChip",
+    "chip_numbers",
     "describe",
     "fields_of",
     "known_presets",

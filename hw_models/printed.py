@@ -9,8 +9,11 @@ from hw_models.clock import clock_of
 from hw_models.description import Hardware
 from hw_models.piece import Piece
 from hw_models.whole_chip import about_chip
+from pcsim.allowed import unit_of
 from pcsim.field_pages import meaning
 from pcsim.frozen import Frozen
+from pcsim.quantity import Unit
+from pcsim.quantity import shown as with_unit
 from pcsim.substrate import Effect
 from pcsim.substrate.effect import ABOUT
 
@@ -38,6 +41,35 @@ def pages(hardware: Hardware) -> Iterator[str]:
             yield from equations(effect)
 
 
+def chip_numbers(hardware: Hardware) -> Iterator[tuple[str, str, str, str]]:
+    """Yield piece, field, value with its unit, and meaning of all that is not at its default."""
+    for name, piece in hardware.pieces.items():
+        yield from _numbers(name, piece)
+
+
+def _numbers(name: str, piece: Piece) -> Iterator[tuple[str, str, str, str]]:
+    title = f"{name} ({piece.kind})"
+    for field, info in type(piece).model_fields.items():
+        value = getattr(piece, field)
+        if isinstance(value, Piece):
+            yield from _numbers(f"{name}.{field}", value)
+        elif field != "kind" and value != info.default:
+            unit = unit_of(info)
+            if unit and unit.when and getattr(piece, unit.when[0]) != unit.when[1]:
+                unit = Unit(unit.otherwise)
+            if isinstance(value, float):
+                words = f" {unit.name}" if unit and not unit.symbols else ""
+                yield title, field, with_unit(value, unit) + words, meaning(info)
+            else:
+                yield title, field, _text(value), meaning(info)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_entry(inner)}" for name, inner in value.items())
+    return _entry(value)
+
+
 def _first_sentence(piece: Piece) -> str:
     return " ".join((inspect.getdoc(type(piece)) or "").split("\n\n")[0].split())
 
@@ -53,11 +85,8 @@ def _fields(piece: Frozen, indent: str) -> Iterator[str]:
             continue
         if value is None or (isinstance(value, Mapping) and not value):
             continue
-        if isinstance(value, Mapping):
-            value = ", ".join(f"{name}: {_entry(inner)}" for name, inner in value.items())
         about = f"   # {meaning(info)}" if info.description else ""
-        shown = f"{value:g}" if isinstance(value, float) else str(value)
-        yield f"{indent}{field} = {shown}{about}"
+        yield f"{indent}{field} = {_text(value)}{about}"
 
 
 def _entry(value: object) -> str:

@@ -176,6 +176,13 @@ class HardwareConfig(Frozen):
         substrate = self.substrate()
         return not chips_differ(substrate) and not has_noise(substrate)
 
+    def numbers(self) -> list[tuple[str, str, str, str]]:
+        """Return piece, field, value with its unit, and meaning of all that makes this chip."""
+        from hw_models import chip_numbers, describe
+
+        base = self.device.hardware if self.device else self.preset
+        return list(chip_numbers(describe(base, self.pieces)))
+
     def left_out(self, config: Config) -> tuple[str, ...]:
         """Return the names of the effects that `lenient` leaves out of a discrete run."""
         if not self.lenient or self.ideal:

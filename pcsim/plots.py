@@ -108,23 +108,38 @@ def check_figure(check: Check, name: str | None = None) -> Figure:
     left.set(xlabel="simulated time, s", ylabel="energy F per sample (5–95 % of chips)")
     left.set_yscale("log")
     left.legend(frameon=False)
-    rows = list(check.runs.items())[::-1]
-    values = [100 * np.nan_to_num(check.accuracy(label)).reshape(-1) for label, _ in rows]
-    right.boxplot(values, orientation="horizontal", widths=0.6, medianprops={"color": COLOURS[1]})
-    for k, points in enumerate(values):
-        spread = np.linspace(-0.2, 0.2, len(points)) if len(points) > 1 else np.zeros(1)
-        right.plot(points, k + 1 + spread, "o", color=COLOURS[0], markersize=2.5, alpha=0.6)
-    right.set_yticks(range(1, len(rows) + 1), [label for label, _ in rows])
-    limit = 100 * (np.mean(check.answer.reference) - check.criterion.tolerance)
-    right.axvline(limit, color=COLOURS[2], linestyle="--", label=f"limit {limit:.1f} %")
-    right.axvline(100 * check.answer.floor, color=COLOURS[6], linestyle=":", label="floor")
-    right.legend(frameon=False, fontsize="small")
-    right.set(xlabel="test accuracy, %")
-    for axes in (left, right):
-        axes.grid(alpha=0.25)
+    limit = float(np.mean(check.answer.reference)) - check.criterion.tolerance
+    accuracies = {label: np.nan_to_num(check.accuracy(label)) for label in check.runs}
+    row_accuracies(right, accuracies, limit, check.answer.floor)
+    left.grid(alpha=0.25)
     shown = plain(name or chip_name(check.config))
     figure.suptitle(f"{shown}: {check.outcome}\n{stream(check.config)}", fontsize="medium")
     return figure
+
+
+def row_accuracies(
+    axes: Axes, rows: Mapping[str, npt.NDArray[np.floating]], limit: float, floor: float
+) -> None:
+    """Draw the accuracies of the rows of a check, first row on top, with limit and floor."""
+    values = [100 * row.reshape(-1) for row in list(rows.values())[::-1]]
+    axes.boxplot(
+        values,
+        orientation="horizontal",
+        widths=0.6,
+        medianprops={"color": COLOURS[1]},
+        showfliers=False,  # every point is drawn anyway
+    )
+    for k, points in enumerate(values):
+        spread = np.linspace(-0.2, 0.2, len(points)) if len(points) > 1 else np.zeros(1)
+        axes.plot(points, k + 1 + spread, "o", color=COLOURS[0], markersize=2.5, alpha=0.6)
+    axes.set_yticks(range(1, len(values) + 1), [plain(label) for label in list(rows)[::-1]])
+    axes.axvline(100 * limit, color=COLOURS[2], linestyle="--", label=f"limit {100 * limit:.1f} %")
+    axes.axvline(100 * floor, color=COLOURS[6], linestyle=":", label=f"floor {100 * floor:.1f} %")
+    axes.legend(
+        frameon=False, fontsize="small", ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1)
+    )
+    axes.set(xlabel="test accuracy, %")
+    axes.grid(alpha=0.25)
 
 
 def _binned(

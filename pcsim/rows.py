@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from html import escape
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -41,10 +44,22 @@ class Rows:
             for row in self.rows
         )
         caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
-        shape = ' class="words"' if self.words else ""
+        shape = ' class="words"' if self.words else ' class="sortable"'
         title = self.title[:1].upper() + self.title[1:]
         header = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
         return (
             f'<h3>{escape(title)}</h3>\n<div class="table"><table{shape}>{caption}'
             f"{header}\n<tbody>\n{body}\n</tbody></table></div>"
         )
+
+    def to_json(self) -> str:
+        """Return the table as text, for an attribute of a result: a report shows it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Rows:
+        """Return a table from what `to_json` wrote, read back as plain data."""
+        rows = tuple(tuple(str(cell) for cell in row) for row in data["rows"])
+        columns = tuple(str(column) for column in data["columns"])
+        words = bool(data.get("words", False))
+        return cls(str(data["title"]), columns, rows, str(data.get("caption", "")), words)

@@ -205,6 +205,9 @@ class Check:
             "hardware": chip_name(self.config),
             "data": self.config.data.name,
             "criterion": self.criterion.model_dump(),
+            "criterion_words": self.criterion.words,
+            "command": self.command,
+            "chip_numbers": self.config.hardware.numbers(),
             "stream": stream(self.config),
             "idealisations": list(self.idealisations),
             "chip": list(self.config.hardware.standing),
@@ -227,6 +230,15 @@ class Check:
             },
         }
 
+    @property
+    def command(self) -> str:
+        """How `check` is asked for this, given its configuration as a file."""
+        criterion = self.criterion
+        words = [f"--tolerance {100 * criterion.tolerance:g} --yield {100 * criterion.yield_:g}"]
+        words += ["--no-search"] if self.rates is None else []
+        words += ["--no-twins"] if all(ROWS[name].in_time for name in self.runs) else []
+        return " ".join(words)
+
     def result(self) -> Result:
         """Return the chips' result with the accuracies of the other rows beside it."""
         chip = self.runs[CHIP]
@@ -246,5 +258,6 @@ class Check:
             "outcome": self.outcome,
             "passed": int(self.passed),
             "answer": json.dumps(self.numbers()),
+            "check_config": self.config.model_dump_json(exclude_unset=True),
         }
         return Result(variables, coords, attrs, dict(chip.coord_attrs))

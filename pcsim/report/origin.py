@@ -8,13 +8,17 @@ from typing import Any
 
 from pcsim.config import from_json
 from pcsim.errors import ConfigError
+from pcsim.report.answer import PARTS
 from pcsim.report.toml_text import toml_text
 from pcsim.report.view import View
 from pcsim.rows import Rows
 
 HIDDEN = frozenset(
-    {"config", "configs", "base_config", "sweep", "axes", "devices", "settings", "unlike"}
-)
+    {
+        "config", "configs", "base_config", "sweep", "axes", "devices", "settings", "unlike",
+        "check_config", "check", "outcome", "passed", *(name for name, _ in PARTS),
+    }
+)  # fmt: skip
 """Attributes that are shown elsewhere, in a form a person can read."""
 
 
@@ -32,6 +36,8 @@ def configurations(view: View) -> list[Listing]:
     if "base_config" in attrs:
         data = json.loads(str(attrs["base_config"])) | {"sweep": json.loads(str(attrs["sweep"]))}
         return [Listing(f"{view.name}.toml", toml_text(data))]
+    if "check_config" in attrs:
+        return [Listing(f"{view.name}.toml", toml_text(json.loads(str(attrs["check_config"]))))]
     if "config" in attrs:
         return [Listing(f"{view.name}.toml", toml_text(_meant(str(attrs["config"]))))]
     if "configs" in attrs:
@@ -70,10 +76,20 @@ def commands(view: View) -> list[str]:
         note = "  # the source had further changes" if clean != commit else ""
         steps.append(f"git checkout {clean}{note}")
     steps.append("pip install -c constraints.txt .")
-    verb = {"comparison": "", "sweep": "sweep"}.get(view.kind, "run")
+    verb = {"comparison": "", "sweep": "sweep", "check": "check"}.get(view.kind, "run")
     if verb and configurations(view):
-        steps.append(f"pcsim {verb} {view.name}.toml  # the configuration above")
+        words = [f"pcsim {verb} {view.name}.toml", _options(view)]
+        steps.append(" ".join(filter(None, words)) + "  # the configuration on this page")
+        if verb == "check" and command:
+            steps.append(f"# it was asked for by: {command}")
     elif command:
         steps.append(command)
     steps.append(f"pcsim report {view.source}")
     return steps
+
+
+def _options(view: View) -> str:
+    """Return what a check was asked for beside its configuration."""
+    if view.kind != "check":
+        return ""
+    return str(json.loads(str(view.result.attrs["answer"]))["command"])

@@ -16,9 +16,12 @@ VERDICT = {
     "floor": "energy floor",
     "spread": "spread of the floor",
     "settled_at": "settling time, s",
-    "margin": "stability margin",
+    "margin": "margin of Euler's step",
     "accuracy": "test accuracy (fraction)",
 }
+
+OF_A_RUN = ("settled_at", "margin")
+"""What describes the integration, and is no property of a chip."""
 
 
 def tables(view: View) -> list[Rows]:
@@ -107,11 +110,14 @@ def _verdict(view: View) -> Rows | None:
     """Return quantiles over all replicas."""
     rows = []
     for name, text in VERDICT.items():
+        if view.kind == "check" and name in OF_A_RUN:
+            continue
         values = view.values(f"verdict.{name}")
         if values is not None and np.isfinite(values.astype(float)).any():
             numbers = quantiles(values.astype(float).reshape(-1))
             rows.append((text, *(f"{number:.4g}" for number in numbers)))
-    return Rows("Verdict", ("", "5 %", "median", "95 %"), tuple(rows), "over all replicas")
+    title = "Energies, another question than accuracy" if view.kind == "check" else "Verdict"
+    return Rows(title, ("", "5 %", "median", "95 %"), tuple(rows), "over all replicas")
 
 
 def _failures(view: View) -> Rows | None:

@@ -41,10 +41,12 @@ class View:
 
     @property
     def kind(self) -> str:
-        """comparison, sweep, chips, automatic, training or result."""
+        """comparison, sweep, check, chips, automatic, training or result."""
         given = str(self.result.attrs.get("kind", ""))
         if given:
             return given
+        if "check_config" in self.result.attrs:
+            return "check"
         if "verdict.outcome" in self.result.variables:
             return "chips"
         if "outcome" in self.result.variables:

@@ -8,6 +8,7 @@ from pathlib import Path
 from pcsim import __version__
 from pcsim.errors import StoreError
 from pcsim.report.along_axes import accuracy_along_axes, margins
+from pcsim.report.answer import banner, opening, row_drawing
 from pcsim.report.chip_spread import chip_spread
 from pcsim.report.origin import commands, configurations, provenance_rows
 from pcsim.report.page import Section, page, slug
@@ -23,6 +24,7 @@ from pcsim.store.files import check_own, check_suffix, write_own
 MARK = '<meta name="generator" content="pcsim '
 """What every page says of itself in its head."""
 FIGURES = (
+    row_drawing,
     comparison_drawing,
     phase_diagrams,
     accuracy_along_axes,
@@ -34,6 +36,7 @@ FIGURES = (
 """Each looks at a store and returns the drawings it has data for; the page keeps this order."""
 KINDS = {
     "training": "Training in epochs (discrete schedule)",
+    "check": "Check: does automatic predictive coding train on this chip?",
     "chips": "A population of chips in continuous time",
     "automatic": "Automatic run: full batch, nothing switched",
     "sweep": "Sweep",
@@ -71,13 +74,19 @@ def report(
         sections.insert(0, together)
     if figures:
         _save_figures(sections, Path(figures))
-    heading = title or "Report: " + ", ".join(view.name for view in seen[:4]) + (
-        "…" if len(seen) > 4 else ""
-    )
-    words = "1 store" if len(seen) == 1 else f"{len(seen)} stores"
-    text = page(heading, f"pcsim report of {words}.", sections, __version__)
+    heading = title or _heading(seen, sections)
+    lead = f"pcsim report of {len(seen)} stores." if len(seen) > 1 else ""
+    text = page(heading, lead, sections, __version__)
     write_own(target, text.encode(), MARK)
     return target
+
+
+def _heading(seen: Sequence[View], sections: Sequence[Section]) -> str:
+    """Return the names of the stores; of a single check its outcome."""
+    if len(sections) == 1 and (answer := sections[0].banner):
+        return f"{sections[0].title}: {answer.outcome}"
+    names = ", ".join(view.name for view in seen[:4])
+    return f"Report: {names}" + ("…" if len(seen) > 4 else "")
 
 
 def _save_figures(sections: Sequence[Section], folder: Path) -> None:
@@ -121,7 +130,9 @@ def section(view: View) -> Section:
     return Section(
         view.name,
         "; ".join(words) + ".",
-        headline(view),
+        "" if view.kind == "check" else headline(view),
+        banner=banner(view),
+        opening=opening(view),
         drawings=[drawing for draw in FIGURES for drawing in draw(view)],
         tables=tables(view),
         listings=configurations(view),

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 CHROMIUM = next(
     (
@@ -38,7 +39,8 @@ addEventListener("error", e => errors.push(e.message || "resource " + e.target.t
 addEventListener("load", () => {
   const images = [...document.images].map(i => [i.naturalWidth, i.clientWidth]);
   const page = document.documentElement;
-  const seen = {errors, images, wide: page.scrollWidth, window: page.clientWidth};
+  const asked = QUESTION;
+  const seen = {errors, images, wide: page.scrollWidth, window: page.clientWidth, asked};
   const note = document.createElement("pre");
   note.id = "seen";
   note.textContent = JSON.stringify(seen);
@@ -59,14 +61,17 @@ class Seen:
     """Own width and shown width of every image; own width 0: it could not be shown."""
     wide: int
     window: int
+    asked: Any = None
+    """What the question, an expression of JavaScript, gave."""
 
 
-def look(page: Path, folder: Path, width: int = 1200) -> Seen:
-    """Open a copy of the page that watches itself."""
+def look(page: Path, folder: Path, width: int = 1200, question: str = "null") -> Seen:
+    """Open a copy of the page that watches itself, and answers a question when it is there."""
     assert CHROMIUM
     copy = folder / f"watched-{width}.html"
     text = page.read_text(encoding="utf-8")
-    copy.write_text(text.replace("<head>", f"<head>{WATCH}", 1), encoding="utf-8")
+    watch = WATCH.replace("QUESTION", question)
+    copy.write_text(text.replace("<head>", f"<head>{watch}", 1), encoding="utf-8")
     profile = folder / f"profile-{width}"
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},900"]
     done = subprocess.run(
@@ -77,4 +82,4 @@ def look(page: Path, folder: Path, width: int = 1200) -> Seen:
     seen = json.loads(unescape(found[1]))
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     images = [(own, shown) for own, shown in seen["images"]]
-    return Seen(seen["errors"], console, images, seen["wide"], seen["window"])
+    return Seen(seen["errors"], console, images, seen["wide"], seen["window"], seen["asked"])

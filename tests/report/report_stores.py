@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pcsim import store
+from pcsim import config, store
+from pcsim.check import CHIP, DIGITS, IDEAL, Check, physical
 from pcsim.store import Result, Variable
+from pcsim.verdict import Verdict
 
 RULES = np.array(["ipc", "pc", "bp"])
 NOISE = np.array([0.0, 0.05, 0.1, 0.2, 0.4])
@@ -77,3 +79,34 @@ def write_sweep(folder: Path) -> Path:
     path = folder / "study.h5"
     store.save(sweep_result(), path, overwrite=True)
     return path
+
+
+def checked(accuracy: float, ideal: float = 0.9, **sections: dict[str, object]) -> Check:
+    """Return a check of 32 chips with this accuracy each; BP, ideal is the reference."""
+    pieces = {"noise": {"kind": "white_noise", "sigma": 0.01}}
+    setting = config.parse({**DIGITS, "hardware": {"pieces": pieces}, **sections})
+    runs = {
+        CHIP: _chips(accuracy, 32),
+        IDEAL: _chips(ideal - 0.01, 1),
+        "BP on the array, this chip": _chips(accuracy / 2, 32),
+        "BP, ideal": _chips(ideal, 1),
+    }
+    left_out = {"BP on the array, this chip": ("noise",)}
+    return Check(physical(setting), runs, left_out, np.arange(400) % 10)
+
+
+def _chips(accuracy: float, chips: int) -> Result:
+    shape, dims = (3, chips), ("seed", "chip")
+    columns = {name: np.full(shape, np.nan) for name in Verdict.__dataclass_fields__}
+    columns |= {"accuracy": np.full(shape, accuracy), "outcome": np.full(shape, "converged")}
+    variables = {f"verdict.{n}": Variable(dims, v) for n, v in columns.items()}
+    variables["accuracy"] = Variable(dims, np.full(shape, accuracy))
+    variables["energy"] = Variable((*dims, "time", "node"), np.ones((*shape, 3, 2)))
+    coords = {"time": np.arange(3.0), "seed": np.arange(3), "chip": np.arange(chips)}
+    return Result(variables, coords)
+
+
+def write_check(folder: Path, name: str = "check.h5", **given: float) -> Path:
+    """Store a check of chips that train."""
+    store.save(checked(**{"accuracy": 0.88, **given}).result(), folder / name)
+    return folder / name

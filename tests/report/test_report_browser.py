@@ -41,6 +41,61 @@ def test_no_missing_image_and_no_error(page: Path, tmp_path: Path, width: int) -
     assert seen.wide <= seen.window, "the page is wider than the window"
 
 
+CHECKED = """(() => {
+  const section = document.querySelector("section");
+  const rows = () => [...section.querySelectorAll("table.strips tbody tr")];
+  const name = row => row.cells[0].textContent;
+  const head = [...section.querySelectorAll("table.strips th")]
+    .find(one => one.textContent === "median");
+  const before = rows().map(name);
+  head.click();
+  const up = rows().map(row => row.cells[head.cellIndex].textContent);
+  head.click();
+  const down = rows().map(row => row.cells[head.cellIndex].textContent);
+  const dot = section.querySelector("circle");
+  const tip = document.querySelector(".tip");
+  const silent = tip.hidden;
+  dot.dispatchEvent(new PointerEvent("pointerover", {bubbles: true, clientX: 5, clientY: 5}));
+  const told = tip.hidden ? "" : tip.textContent;
+  document.body.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+  const box = section.querySelector(".choice input[value=BP]");
+  box.click();
+  const hidden = rows().filter(row => row.hidden).map(name);
+  const folded = [...document.querySelectorAll("details")].map(one => one.open);
+  dispatchEvent(new Event("beforeprint"));
+  const paper = [...document.querySelectorAll("details")].map(one => one.open);
+  dispatchEvent(new Event("afterprint"));
+  const again = [...document.querySelectorAll("details")].map(one => one.open);
+  const line = section.querySelector("tr:not([hidden]) line.limit").getBoundingClientRect();
+  const strip = section.querySelector("tr:not([hidden]) td.strip svg").getBoundingClientRect();
+  const banner = document.querySelector(".banner").getBoundingClientRect();
+  return {before, up, down, silent, told, quiet: tip.hidden, hidden, folded, paper, again,
+    limit: (line.left + line.width / 2 - strip.left) / strip.width, top: banner.top};
+})()"""
+
+
+@pytest.mark.parametrize("width", [1200, 400])
+def test_the_page_of_a_check(tmp_path: Path, width: int) -> None:
+    """It opens with the answer; tables sort, points speak, rows hide, and paper unfolds it all."""
+    made = pcsim.report(report_stores.write_check(tmp_path))
+    seen = browser.look(made, tmp_path, width, CHECKED)
+    assert not seen.errors
+    assert not seen.console
+    assert seen.wide <= seen.window, "the page is wider than the window"
+    asked = seen.asked
+    assert asked["top"] < 200, "nothing but the title stands above the answer"
+    assert asked["before"][0] == "automatic iPC, this chip"
+    assert asked["up"] == sorted(asked["up"], key=float) == asked["down"][::-1] != asked["down"]
+    assert asked["silent"]
+    assert asked["quiet"]
+    assert asked["told"].startswith("BP, ideal: 90.0 %, seed 0"), "the best row is on top now"
+    assert asked["hidden"] == ["BP, ideal ← reference"]
+    assert not any(asked["folded"])
+    assert all(asked["paper"])
+    assert not any(asked["again"])
+    assert asked["limit"] == pytest.approx(0.85, abs=0.01), "the reference minus the tolerance"
+
+
 def test_the_watch_itself(tmp_path: Path) -> None:
     """A page with everything wrong: each fault is seen."""
     bad = tmp_path / "bad.html"

@@ -18,7 +18,7 @@ from pcsim.errors import StoreError
 from pcsim.report.toml_text import toml_text
 from pcsim.store import Result, Variable
 
-VOID = {"meta", "link", "img"}
+VOID = {"meta", "link", "img", "input"}
 
 
 class Outline(HTMLParser):
