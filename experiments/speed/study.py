@@ -18,7 +18,16 @@ from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common.keeping import claim, keep
-from . import brian, continuous, discrete, hardware, layers, population
+from . import brian, continuous, device, discrete, hardware, layers, population
+
+
+def on_device(out: Path, name: str) -> None:
+    """Measure a device against the CPU, print, store."""
+    file = f"speed_{name.replace(':', '_')}.h5"
+    claim(out / file, "speed")
+    result = device.measure(name)
+    terminal().print(device.table(result))
+    keep(result, out / file, "speed")
 
 
 def main(out: Path) -> None:

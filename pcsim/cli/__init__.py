@@ -17,6 +17,7 @@ from pcsim.cli import (
     config,
     data,
     demo,
+    doctor,
     equations,
     experiment,
     hardware,
@@ -67,6 +68,7 @@ app.command("experiment")(_stoppable(experiment.experiment))
 app.command("demo")(_stoppable(demo.demo))
 app.command("equations")(_stoppable(equations.equations))
 app.command("config")(config.config)
+app.command("doctor")(_stoppable(doctor.doctor))
 
 
 def _version(show: bool) -> None:

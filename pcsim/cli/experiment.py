@@ -41,6 +41,10 @@ def experiment(
             "Only for studies that have scales."
         ),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Measure this device against the CPU: cuda. Only for speed."),
+    ] = None,
 ) -> None:
     """Run a study: prints its table, writes its result and figure."""
     from pcsim.store.lock import held
@@ -51,8 +55,15 @@ def experiment(
     scales = getattr(study, "SCALES", None)
     if scales is None and scale is not None:
         raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")
+    by_device = getattr(study, "on_device", None)
+    if device is not None and by_device is None:
+        raise ConfigError(f"--device {device}: {name!r} runs on the CPU; leave --device out")
     if out.exists() and not out.is_dir():
         raise StoreError(f"--out {out}: is a file; give a folder")
+    if device is not None and by_device is not None:
+        with held(out / f"{name}_device"):
+            by_device(out, device)
+        return
     if scales is None:
         with held(out / name):
             study.main(out)
