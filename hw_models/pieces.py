@@ -14,6 +14,7 @@ from hw_models import (
     plasticity_arrays,
     plasticity_multiplier,
     plasticity_rules,
+    plasticity_wear,
     quantize,
 )
 from hw_models.piece import Piece
@@ -30,6 +31,7 @@ _MODULES = (
     plasticity_rules,
     plasticity_arrays,
     plasticity_multiplier,
+    plasticity_wear,
     formula,
 )
 

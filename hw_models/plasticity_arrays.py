@@ -15,7 +15,7 @@ from hw_models.piece import Fields
 from hw_models.plasticity import TrainingDevice
 from hw_models.plasticity_device import Device
 from pcsim.quantity import Unit
-from pcsim.substrate import Effect, Memory
+from pcsim.substrate import Draw, Effect, Memory
 from pcsim.substrate.expression import Expression
 
 
@@ -122,6 +122,8 @@ class FastArray(Clocked):
 
     With `reference = "symmetry"` the fast devices are read relative to their symmetry points, to
     which activity without a mean pulls them: noise averages out before it reaches the weight.
+    With an `update_accumulator` behind it, whose threshold is a pulse of the slow devices, it is
+    Tiki-Taka of the second kind: a digital buffer h ← h + rate·a releases whole pulses.
     """
 
     kind: Literal["fast_array"] = "fast_array"
@@ -136,6 +138,9 @@ class FastArray(Clocked):
     """Share of the fast weight that one transfer asks for."""
     every: Annotated[int, Field(ge=1, le=10**9)] = 1
     """Writes (of t_write each) per transfer."""
+    in_turn: bool = False
+    """Whether columns are transferred one after the other, each every `every` writes at a phase of
+    its own (drawn per column), or all at once."""
 
     @model_validator(mode="after")
     def _one_clock(self) -> Self:
@@ -145,17 +150,19 @@ class FastArray(Clocked):
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the transfer; the memory holds the fast weight and counts writes."""
         made = self.device.response("s", "fast")
+        phase = {"phase": Draw(law="uniform", per="column")} if self.in_turn else {}
+        begin = "floor(phase*every)" if self.in_turn else "0"
         transfer = Effect(
             name=name,
             site="write",
             becomes="rate*fast*int(count < 1)",
             constants=dict(made.constants) | {"rate": self.rate, "every": float(self.every)},
-            draws=made.draws,
+            draws={**made.draws, **phase},
             parameters=made.parameters,
             noise={"xi": "normal"},
             memory={
                 "fast": Memory(update=f"fast + {made.text}"),
-                "count": Memory(update="(count + 1)*int(count + 1 < every)"),
+                "count": Memory(start=begin, update="(count + 1)*int(count + 1 < every)"),
             },
             about="fast array, transferred to the slow one",
         )

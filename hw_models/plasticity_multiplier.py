@@ -1,6 +1,7 @@
 """The analog multiplier that computes e·r for each synapse, and is never switched off.
 
-    τ_w dw/dt = clip(gain·z(e·r) + offset, ±limit),   z(p) = p − clip(p, ±dead_zone)
+    τ_w dw/dt = clip(gain·z(e·r) + offset·c(t), ±limit) − leak·(w − rest)
+    z(p) = p − clip(p, ±dead_zone),   c(t) = 1, or ±1 in turn where the multiplier is chopped
 
 Offset, dead zone and limit are fractions of the multiplier's full scale. It acts in time: the
 offset is integrated as long as the chip runs, whatever is shown, and however long a time step is.
@@ -12,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.numbers import Positive, Spread, Weight
+from hw_models.numbers import Finite, InWeights, Positive, Seconds, Spread, Weight
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect
@@ -23,10 +24,12 @@ _PER = {"device": "element", "row": "row", "column": "column", "layer": "layer",
 
 
 class LearningMultiplier(Piece):
-    """Offset, gain error, dead zone and limited range of the multiplier e·r of plasticity.
+    """Offset, gain error, dead zone, range and leak of the multiplier e·r of plasticity.
 
     A linear unit then settles at w* + C⁻¹·offset/gain with C = E[r rᵀ] (see
-    `hw_models.offset_tolerance`). A rule that writes once per batch integrates the offset over the
+    `hw_models.offset_tolerance`); with a leak l at (gain·C + l)⁻¹ (gain·C w* + offset + l·rest).
+    Chopped, the offset adds up to nothing over a period and leaves a ripple of ±offset·chop/(4 τ_w)
+    around its mean. A rule that writes once per batch integrates the offset over the
     batch: nothing switches the multiplier off. Biases have no multiplier.
     """
 
@@ -46,6 +49,14 @@ class LearningMultiplier(Piece):
     """Products up to this give nothing, larger ones are smaller by it, fraction of full scale."""
     limit: Annotated[Positive, Unit("fraction")] | None = None
     """Largest output including the offset, fraction of full scale; unset: no limit."""
+    leak: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False), Unit("e·r per weight")] = 0.0
+    """Pull on the weight towards `rest` in units of e·r per unit of weight: what the integrator
+    behind the multiplier loses, or is made to lose so that offsets stay bounded."""
+    rest: Annotated[Finite, InWeights] = 0.0
+    """Weight to which it leaks, network units."""
+    chop: Seconds | None = None
+    """Period of chopping: inputs and output change sign every half of it, so that the offset does;
+    needs a clock that runs by itself. Unset: not chopped."""
     per: Literal["device", "row", "column", "layer", "chip"] = "device"
     """What shares one multiplier, hence one draw of offset and gain: each synapse has its own, or
     those of an output line (row), of an input line (column), of a layer, or of a chip."""
@@ -56,15 +67,19 @@ class LearningMultiplier(Piece):
             raise ValueError(
                 f"dead_zone must be below limit, got {self.dead_zone:g} and {self.limit:g}"
             )
+        if self.rest and not self.leak:
+            raise ValueError("rest is where a leak leads: set leak above 0")
         return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return clip(gain·z(s) + offset·q, ±limit·q), q = full_scale·dt/τ_w the full scale."""
         full = "(full_scale*dt/tau_w)"
         product = f"(s - clip(s, -dead_zone*{full}, dead_zone*{full}))"
-        text = f"gain*{product} + shift*{full}"
+        text = f"gain*{product} + shift*{_chopped(self.chop)}{full}"
         if self.limit is not None:
             text = f"clip({text}, -limit*{full}, limit*{full})"
+        if self.leak:
+            text += " - (w - rest)*(1 - exp(-leak*dt/tau_w))"
         constants = {
             "full_scale": self.full_scale,
             "offset": self.offset,
@@ -74,6 +89,8 @@ class LearningMultiplier(Piece):
             "dead_zone": self.dead_zone,
         }
         constants |= {"limit": self.limit} if self.limit is not None else {}
+        constants |= {"leak": self.leak, "rest": self.rest} if self.leak else {}
+        constants |= {"chop": self.chop} if self.chop is not None else {}
         return (
             Effect(
                 name=name,
@@ -88,6 +105,17 @@ class LearningMultiplier(Piece):
                 about="the learning multiplier, always on: offset, gain, dead zone, range",
             ),
         )
+
+
+def _chopped(period: float | None) -> str:
+    """Return the mean of the chopping wave over one time step, exactly, as a factor.
+
+    Its integral is a triangle, period·(½ − |phase − ½|).
+    """
+    if period is None:
+        return ""
+    early, late = (f"abs({at}/chop - floor({at}/chop) - 0.5)" for at in ("t", "(t + dt)"))
+    return f"(chop*({early} - {late})/dt)*"
 
 
 def _draw(per: str) -> Draw:

@@ -95,12 +95,17 @@ KINDS = {
     "retention": {"lifetime": 40.0, "per": "update", "t_write": 0.37},
     "write_noise": {"sigma": 0.01, "mode": "seen", "t_write": 0.37},
     "pulse_train": {"dw": 0.01, "slots": 7},
+    "endurance": {"pulses": 30.0, "dw": 0.01, "spread": 0.5},
+    "half_select": {"disturb": 0.001, "lines": 20.0, "rest": 0.1, "t_write": 0.37},
     "learning_multiplier": {
         "offset": 0.01,
         "offset_spread": 0.03,
         "gain_spread": 0.1,
         "dead_zone": 0.0107,
         "limit": 0.41,
+        "leak": 0.3,
+        "rest": 0.2,
+        "chop": 0.73,
         "per": "row",
     },
     "device_pair": {
@@ -127,7 +132,12 @@ KINDS = {
             "tired": {"start": "0.1*start_xi", "update": "tired + (s - tired)*(1 - exp(-dt/tau))"}
         },
     },
-    "fast_array": {"device": {"kind": "linear_device", "dw_min": 0.01}, "rate": 0.3, "every": 2},
+    "fast_array": {
+        "device": {"kind": "linear_device", "dw_min": 0.01},
+        "rate": 0.3,
+        "every": 2,
+        "in_turn": True,
+    },
 }
 """One example of every kind, with a clock where it has one; periods are no multiple of the step."""
 

@@ -50,6 +50,8 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "retention": {"lifetime": 40.0, "per": "update", "t_write": PERIOD},
     "write_noise": {"sigma": 0.05, "t_write": PERIOD},
     "pulse_train": {"dw": 0.01, "slots": 15, "t_write": PERIOD},
+    "endurance": {"pulses": 30.0, "dw": 0.01, "spread": 0.5},
+    "half_select": {"disturb": 0.001, "lines": 20.0, "rest": 0.1, "t_write": PERIOD},
     "learning_multiplier": {
         "offset": 0.05,
         "offset_spread": 0.05,
