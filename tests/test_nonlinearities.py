@@ -11,7 +11,7 @@ from pcsim import config as configuration
 from pcsim.errors import ConfigError
 from pcsim.kernels import nonlinearity
 from pcsim.kernels.nonlinearity import FUSED, from_text
-from pcsim.kernels.plain_maps import FUNCTIONS
+from pcsim.kernels.plain_functions import FUNCTIONS
 from pcsim.maps.derivative import slope_of
 from pcsim.maps.nonlinearities import NONLINEARITIES, row
 from pcsim.native.c_text import in_c

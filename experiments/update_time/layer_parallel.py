@@ -22,7 +22,7 @@ from torch import Tensor
 
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
-from pcsim.kernels.dense import add_outer
+from pcsim.kernels.maps.dense import add_outer
 from pcsim.kernels.parameters import Parameters
 from pcsim.maps import Dense
 from pcsim.network import Network

@@ -15,15 +15,7 @@ from pcsim.frozen import Count, Frozen
 from pcsim.network import Network, Node
 
 KINDS: dict[str, type] = {
-    "dense": maps.Dense,
-    "convolution": maps.Convolution,
-    "pool": maps.Pool,
-    "embedding": maps.Embedding,
-    "layer_norm": maps.LayerNorm,
-    "scores": maps.Scores,
-    "mix": maps.Mix,
-    "sum": maps.Sum,
-    "prior": maps.Prior,
+    **maps.MAPS,
     "gaussian": Gaussian,
     "categorical": Categorical,
 }

@@ -22,11 +22,11 @@ from pcsim.continuous.delay import DelayLine, whole_steps
 from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.energies import Gaussian
 from pcsim.errors import UnsupportedError
-from pcsim.kernels.convolution import ConvolutionKernel
-from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.energy import PrecisionGaussian, UnitGaussian
 from pcsim.kernels.field import Field
 from pcsim.kernels.followed_inputs import FollowedInputs
+from pcsim.kernels.maps.convolution import ConvolutionKernel
+from pcsim.kernels.maps.dense import DenseKernel, PerPositionKernel
 from pcsim.kernels.on_chip import (
     Array,
     Encoder,
@@ -37,7 +37,6 @@ from pcsim.kernels.on_chip import (
     times_of,
 )
 from pcsim.kernels.parameters import Parameters
-from pcsim.kernels.per_position import PerPositionKernel
 from pcsim.kernels.transport import Feedback
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network

@@ -24,7 +24,7 @@ from pcsim.circuit import Circuit
 from pcsim.circuits.spiking import APICAL, SOMA, refuse_beyond_events
 from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.kernels.dense import add_outer
+from pcsim.kernels.maps.dense import add_outer
 from pcsim.kernels.nonlinearity import NONLINEARITIES, Nonlinearity
 from pcsim.kernels.parameters import Parameters
 from pcsim.maps import Dense

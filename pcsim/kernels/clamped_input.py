@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pcsim.kernels.dense import DenseKernel, add_outer
+from pcsim.kernels.maps.dense import DenseKernel, add_outer
 
 
 class ClampedInput:

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from pcsim.energies import Categorical, Gaussian
+from pcsim.kernels.map_kernel import plain_map
 from pcsim.kernels.parameters import Parameters, Views
-from pcsim.kernels.plain_maps import FUNCTIONS, plain_map
+from pcsim.kernels.plain_functions import FUNCTIONS
 from pcsim.maps import Prior
 from pcsim.network import Network, Node
 

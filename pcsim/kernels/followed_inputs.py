@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from pcsim.kernels.clamped_input import ClampedInput
-from pcsim.kernels.dense import DenseKernel
 from pcsim.kernels.field import Field
+from pcsim.kernels.maps.dense import DenseKernel
 from pcsim.kernels.optim import Rate
 from pcsim.kernels.parameters import Views
 

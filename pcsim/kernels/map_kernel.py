@@ -1,31 +1,29 @@
-"""What the field asks of a map, and the one place that knows which kernel computes which map.
+"""What the field asks of a map, and who computes which map: files of `pcsim.kernels.maps`.
 
     predict   μ = map(parents; θ)
     receive   ξ = −∂E/∂μ, the error at the prediction
     pull      (∂μ/∂parent)ᵀ ξ
     learn     (∂μ/∂θ)ᵀ ξ, summed over samples
 
-All of it is local: a kernel sees its parents, its own parameters and its own error.
+All of it is local: a kernel sees its parents, its own parameters and its own error. Beside its
+kernel every map has a plain, differentiable form on (replica, sample, unit), for backpropagation
+and evaluation; it is the second implementation that the kernel is held to.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 
 from pcsim.errors import UnsupportedError
-from pcsim.kernels.attention import MixKernel, ScoresKernel
-from pcsim.kernels.convolution import ConvolutionKernel
 from pcsim.kernels.counter import Counter
-from pcsim.kernels.dense import DenseKernel
-from pcsim.kernels.embedding import EmbeddingKernel
 from pcsim.kernels.hooks import IDEAL, MapHooks
-from pcsim.kernels.layer_norm import LayerNormKernel
-from pcsim.kernels.per_position import PerPositionKernel
-from pcsim.kernels.pooling import PoolKernel
-from pcsim.kernels.total import SumKernel
-from pcsim.maps import Convolution, Dense, Embedding, LayerNorm, Map, Mix, Pool, Prior, Scores
+from pcsim.maps import Map, Prior
 
 
 class MapKernel(Protocol):
@@ -63,34 +61,63 @@ class MapKernel(Protocol):
         """Do into ← beta·into + alpha·gradient, for every array named in `into`."""
 
 
+Params = dict[str, Tensor]
+Make = Callable[[Any, Params, Counter | None, MapHooks], MapKernel]
+Plain = Callable[[Any, Params, Sequence[Tensor]], Tensor]
+_Make = TypeVar("_Make", bound=Callable[..., MapKernel])
+_Plain = TypeVar("_Plain", bound=Callable[..., Tensor])
+_KERNELS: dict[type, Make] = {}
+_PLAIN: dict[type, Plain] = {}
+
+
+def computes(spec: type) -> Callable[[_Make], _Make]:
+    """Register a function that makes the kernel of a map."""
+
+    def register(make: _Make) -> _Make:
+        _KERNELS[spec] = make
+        return make
+
+    return register
+
+
+def plain(spec: type) -> Callable[[_Plain], _Plain]:
+    """Register the plain form of a map."""
+
+    def register(function: _Plain) -> _Plain:
+        _PLAIN[spec] = function
+        return function
+
+    return register
+
+
+@cache
+def _found() -> None:
+    """Let every file of `pcsim.kernels.maps` register its map."""
+    package = import_module("pcsim.kernels.maps")
+    for module in iter_modules(package.__path__):
+        import_module(f"pcsim.kernels.maps.{module.name}")
+
+
 def map_kernel(
-    spec: Map | None, params: dict[str, Tensor], counter: Counter | None, hooks: MapHooks = IDEAL
+    spec: Map | None, params: Params, counter: Counter | None, hooks: MapHooks = IDEAL
 ) -> MapKernel | None:
     """Return the kernel of a map; None for roots, which nothing predicts (or a fixed prior)."""
-    match spec:
-        case Dense(positions=1):
-            return DenseKernel(spec, params, counter, hooks)
-        case Convolution():
-            return ConvolutionKernel(spec, params, counter, hooks)
-        case Pool():
-            return PoolKernel(spec, hooks)
-        case LayerNorm():
-            return LayerNormKernel(spec, params, hooks)
-        case None | Prior():
-            return None
+    if spec is None or isinstance(spec, Prior):
+        return None
+    _found()
+    return _KERNELS[type(spec)](spec, params, counter, hooks)
+
+
+def plain_map(spec: Map, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    """Return μ of a map from the values of its parents."""
+    _found()
+    return _PLAIN[type(spec)](spec, params, parents)
+
+
+def refuse_hardware(spec: Map, hooks: MapHooks) -> None:
+    """Refuse arrays of hardware in a map that has no place for them."""
     if not hooks.ideal:
         raise UnsupportedError(
             f"hardware: arrays, potentials and rates are not modelled for {type(spec).__name__} "
             f"(position by position); effects on errors and states are"
         )
-    match spec:
-        case Dense():
-            return PerPositionKernel(DenseKernel(spec, params, counter), spec.positions)
-        case Embedding():
-            return EmbeddingKernel(spec, params)
-        case Scores():
-            return ScoresKernel(spec)
-        case Mix():
-            return MixKernel(spec)
-        case _:
-            return SumKernel()

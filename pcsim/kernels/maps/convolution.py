@@ -9,13 +9,19 @@ How replicas are joined is told in `replica_convolution`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import After, Before
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain
 from pcsim.kernels.place_sums import backward_sum, forward_sum, refuse_losses
+from pcsim.kernels.plain_functions import FUNCTIONS
 from pcsim.kernels.replica_convolution import convolve, filter_gradient, pull_back
 from pcsim.maps import Convolution
 from pcsim.substrate.expression import Value
@@ -98,3 +104,21 @@ class ConvolutionKernel:
         accumulate(into["w"], w, alpha, beta)
         if "b" in into:
             accumulate(into["b"], b, alpha, beta)
+
+
+@computes(Convolution)
+def _convolution_kernel(
+    spec: Convolution, params: Params, counter: Counter | None, hooks: MapHooks
+) -> ConvolutionKernel:
+    return ConvolutionKernel(spec, params, counter, hooks)
+
+
+@plain(Convolution)
+def _plain_convolution(spec: Convolution, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    images = FUNCTIONS[spec.f](parents[0])
+    parts = []
+    for replica, w in enumerate(params["w"]):
+        image = images[replica if len(images) > 1 else 0].view(-1, *spec.image)
+        b = params["b"][replica] if spec.bias else None
+        parts.append(functional.conv2d(image, w, b, spec.stride, spec.padding).flatten(1))
+    return FUNCTIONS[spec.g](parts[0].unsqueeze(0) if len(parts) == 1 else torch.stack(parts))

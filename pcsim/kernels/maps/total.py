@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from pcsim.kernels.hooks import IDEAL
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain, refuse_hardware
+from pcsim.maps import Sum
 
 
 class SumKernel:
@@ -51,3 +56,14 @@ class SumKernel:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
+
+
+@computes(Sum)
+def _sum_kernel(spec: Sum, params: Params, counter: Counter | None, hooks: MapHooks) -> SumKernel:
+    refuse_hardware(spec, hooks)
+    return SumKernel()
+
+
+@plain(Sum)
+def _plain_sum(spec: Sum, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(parents)).sum(0)

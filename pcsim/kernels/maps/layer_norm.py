@@ -9,12 +9,18 @@ Means and variance run over the features of one position.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pcsim.kernels.accumulation import accumulate
 from pcsim.kernels.activations import Before
+from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain
+from pcsim.kernels.plain_functions import FUNCTIONS
 from pcsim.maps import LayerNorm
 
 aten = torch.ops.aten
@@ -93,3 +99,19 @@ class LayerNormKernel:
             wanted,
         )
         return result
+
+
+@computes(LayerNorm)
+def _layer_norm_kernel(
+    spec: LayerNorm, params: Params, counter: Counter | None, hooks: MapHooks
+) -> LayerNormKernel:
+    return LayerNormKernel(spec, params, hooks)
+
+
+@plain(LayerNorm)
+def _plain_layer_norm(spec: LayerNorm, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    x = FUNCTIONS[spec.f](parents[0])
+    x = x.view(*x.shape[:2], spec.positions, spec.features)
+    normal = functional.layer_norm(x, (spec.features,), eps=spec.eps)
+    gain, b = (params[name][:, None, None] for name in ("gain", "b"))
+    return (normal * gain + b).flatten(2)

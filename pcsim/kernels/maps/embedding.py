@@ -5,12 +5,17 @@ learn:  W[token] ← Σ over its occurrences of ξ,   w_position[i] ← Σ_sampl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pcsim.errors import DataError
 from pcsim.kernels.accumulation import accumulate
-from pcsim.kernels.hooks import IDEAL
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain, refuse_hardware
 from pcsim.maps import Embedding
 
 
@@ -68,3 +73,21 @@ class EmbeddingKernel:
                 0, self._tokens[replica].flatten(), xi[replica].flatten(0, 1), alpha=alpha
             )
         accumulate(into["w_position"], xi.sum(1), alpha, beta)
+
+
+@computes(Embedding)
+def _embedding_kernel(
+    spec: Embedding, params: Params, counter: Counter | None, hooks: MapHooks
+) -> EmbeddingKernel:
+    refuse_hardware(spec, hooks)
+    return EmbeddingKernel(spec, params)
+
+
+@plain(Embedding)
+def _plain_embedding(spec: Embedding, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    tokens = parents[0].long()
+    words = [
+        functional.embedding(tokens[replica if len(tokens) > 1 else 0], w)
+        for replica, w in enumerate(params["w"])
+    ]
+    return (torch.stack(words) + params["w_position"].unsqueeze(1)).flatten(2)

@@ -8,12 +8,16 @@ Sequences are (replica, sample, position·feature); heads are slices of the feat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from pcsim.kernels.hooks import IDEAL
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain, refuse_hardware
 from pcsim.maps import Mix, Scores
 
 aten = torch.ops.aten
@@ -145,3 +149,41 @@ class MixKernel:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
+
+
+@computes(Scores)
+def _scores_kernel(
+    spec: Scores, params: Params, counter: Counter | None, hooks: MapHooks
+) -> ScoresKernel:
+    refuse_hardware(spec, hooks)
+    return ScoresKernel(spec)
+
+
+@computes(Mix)
+def _mix_kernel(spec: Mix, params: Params, counter: Counter | None, hooks: MapHooks) -> MixKernel:
+    refuse_hardware(spec, hooks)
+    return MixKernel(spec)
+
+
+def _heads(x: Tensor, spec: Scores | Mix) -> Tensor:
+    """Return (replica, sample, head, position, feature of a head)."""
+    return x.view(*x.shape[:2], spec.positions, spec.heads, -1).transpose(2, 3)
+
+
+@plain(Scores)
+def _plain_scores(spec: Scores, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    q, k = (_heads(x, spec) for x in parents)
+    scores: Tensor = q @ k.mT * (spec.heads / spec.features) ** 0.5
+    return (scores.tril() if spec.causal else scores).flatten(2)
+
+
+@plain(Mix)
+def _plain_mix(spec: Mix, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    scores, values = parents
+    logits = scores.view(*scores.shape[:2], spec.heads, spec.positions, spec.positions)
+    if spec.causal:
+        side = spec.positions
+        later = torch.ones(side, side, dtype=torch.bool, device=scores.device).triu(1)
+        logits = logits.masked_fill(later, float("-inf"))
+    mixed: Tensor = functional.softmax(logits, -1) @ _heads(values, spec)
+    return mixed.transpose(2, 3).flatten(2)

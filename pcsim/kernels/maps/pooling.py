@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pcsim.kernels.activations import Before
+from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks
+from pcsim.kernels.map_kernel import Params, computes, plain
+from pcsim.kernels.plain_functions import FUNCTIONS
 from pcsim.maps import Pool
 
 aten = torch.ops.aten
@@ -78,3 +84,21 @@ class PoolKernel:
 
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Nothing to learn."""
+
+
+@computes(Pool)
+def _pool_kernel(
+    spec: Pool, params: Params, counter: Counter | None, hooks: MapHooks
+) -> PoolKernel:
+    return PoolKernel(spec, hooks)
+
+
+@plain(Pool)
+def _plain_pool(spec: Pool, params: Params, parents: Sequence[Tensor]) -> Tensor:
+    x = FUNCTIONS[spec.f](parents[0])
+    image = x.reshape(-1, *spec.image)
+    if spec.kind == "max":
+        pooled = functional.max_pool2d(by_pixel(image), spec.size).contiguous()
+    else:
+        pooled = functional.avg_pool2d(image, spec.size)
+    return pooled.view(*x.shape[:2], -1)
