@@ -18,8 +18,7 @@ from pcsim.chip_run import ChipRun
 from pcsim.circuit import Algebraic, Dendritic
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
-from pcsim.native import compiler
-from pcsim.native import engine as native
+from pcsim.native import call, compiler
 from pcsim.native.engine import Native
 from pcsim.network import Network
 from pcsim.substrate import Chips, Seeded
@@ -294,8 +293,8 @@ def test_one_wrong_number_in_the_code_is_seen(monkeypatch):
     """Control: the comparison with torch finds a constant that is off by one part in a billion."""
     case: Case = replace(CASES["linear"], name="linear")
     expected = CONTINUOUS.run(case)
-    original = native.evaluate
-    monkeypatch.setattr(native, "evaluate", lambda node, known: original(node, known) * (1 + 1e-9))
+    original = call.evaluate
+    monkeypatch.setattr(call, "evaluate", lambda node, known: original(node, known) * (1 + 1e-9))
     assert max(differences(expected, NATIVE.run(case)).values()) > 1e-12
 
 

@@ -10,7 +10,7 @@ from continuous_adapter import CONTINUOUS
 from native_adapter import NATIVE
 
 from hw_models import describe
-from pcsim.native import program
+from pcsim.native import devices
 from pcsim.native.formula import evaluate, names, parse
 from pcsim.native.quiet import quiet
 
@@ -54,8 +54,8 @@ def test_pulses_that_come_often_or_seldom(dw, samples, monkeypatch):
     script = (Presentation(0, 60, feedforward=True), Presentation(1, 60))
     case = replace(CASES["linear"], hardware=substrate, script=script, samples=samples, gain=1.5)
     used = []
-    original = program.quiet
-    monkeypatch.setattr(program, "quiet", lambda *given: used.append(original(*given)) or used[-1])
+    original = devices.quiet
+    monkeypatch.setattr(devices, "quiet", lambda *given: used.append(original(*given)) or used[-1])
     apart = differences(CONTINUOUS.run(case), NATIVE.run(case))
     assert max(apart.values()) <= 1e-12, apart
     assert any(used)

@@ -1,0 +1,191 @@
+"""What hardware makes of an array, element by element: all of it, or where something happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pcsim.native.formula import Node, names, replaced, symbol
+from pcsim.native.quiet import Quiet, quiet
+from pcsim.native.writer import Array, Writer
+
+LINE = 1024
+"""Elements of an array that are treated together, with the noise that they need."""
+
+
+class Noise(Protocol):
+    """A source of random numbers, one for every element and time step."""
+
+    @property
+    def variable(self) -> str:
+        """Name in the expressions of its place."""
+
+    @property
+    def law(self) -> str:
+        """normal or uniform."""
+
+    @property
+    def key(self) -> str:
+        """Name by which its keys are known."""
+
+
+@dataclass
+class Elements:
+    """What is written about the elements (i, j) of an array, band by band of `rows`."""
+
+    post: int | str
+    pre: int | str
+    """Rows and columns: numbers, or names of numbers that the code is given."""
+    rows: int | str
+    size: int
+    """Elements of a band, at the most."""
+    targets: list[str]
+    """Where results go: `array[…] =` or `array[…] +=`."""
+    symbols: Callable[[Mapping[str, str]], Callable[[str], str]]
+    """Given the names of a place, how a symbol is written."""
+    local: dict[str, str]
+    """Symbols of a place, as the code knows them."""
+    band: list[str] = field(default_factory=list)
+    row: list[str] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+    """Lines before a band, before a row, and about an element."""
+    offset: str = ""
+    """Added to the number of an element where random numbers are drawn: `first + `."""
+
+    @property
+    def signal(self) -> bool:
+        """Whether the signal is a value of its own, not an expression of other symbols."""
+        return any(line.startswith("const REAL signal") for line in self.inner)
+
+
+class Devices(Writer):
+    """Arrays of devices."""
+
+    def apply_place(
+        self, array: Elements, roots: list[Node], noise: Sequence[Noise], memory: Sequence[str]
+    ) -> None:
+        """Write what a place makes of an array; `memory` are the symbols that it keeps."""
+        still = quiet(roots, [f"${each.variable}" for each in noise], memory)
+        if still is not None:
+            self._where_something_happens(array, roots, still, noise)
+            return
+        self._draw_all(array, noise)
+        values = self.emit(roots, array.symbols(array.local), array.inner, moves=array.local)
+        array.inner += [f"{to} {v};" for to, v in zip(array.targets, values, strict=True)]
+        self.body += self._bands(array)
+
+    def _bands(self, array: Elements, after: Sequence[str] = ()) -> list[str]:
+        post, pre, rows = array.post, array.pre, array.rows
+        return [
+            f"for (int i0 = 0; i0 < {post}; i0 += {rows}) {{",
+            f"const int rows = i0 + {rows} <= {post} ? {rows} : {post} - i0;",
+            *array.band,
+            "for (int i = i0; i < i0 + rows; i++) {",
+            *array.row,
+            "#pragma omp simd",
+            f"for (int j = 0; j < {pre}; j++) {{",
+            *array.inner,
+            "}\n}",
+            *after,
+            "}",
+        ]
+
+    def _draw_all(self, array: Elements, noise: Sequence[Noise]) -> None:
+        """Draw the noise of all elements of a band, one after the other."""
+        pre = array.pre
+        for each in noise:
+            c = self._noise(each.key, array.size)
+            array.band.append(
+                f"FILL_REAL({c}, {c}_keys, 1, (int64_t)rows * {pre}, step, "
+                f"{array.offset}(uint64_t)i0 * {pre}, {int(each.law == 'normal')});"
+            )
+            array.local[f"${each.variable}"] = f"{c}[(i - i0)*{pre} + j]"
+
+    def _where_something_happens(
+        self, array: Elements, roots: list[Node], still: Quiet, noise: Sequence[Noise]
+    ) -> None:
+        """Compute gates everywhere, and all the rest only where one is open."""
+        pre, local, inner = array.pre, array.local, array.inner
+        size, here = array.size, f"[(i - i0)*{pre} + j]"
+        in_gates = names(*still.gates)
+        self._draw_all(array, [each for each in noise if f"${each.variable}" in in_gates])
+        values = self.emit([*still.gates, *still.roots], array.symbols(local), inner, moves=local)
+        gates, rest = values[: len(still.gates)], values[len(still.gates) :]
+        busy, open_, count = self._fresh("busy"), self._fresh("open"), self._fresh("count")
+        self._bytes(busy, size, 1)
+        self._bytes(open_, size, 4)
+        # As a sum, not as a chain of conditions, which compilers turn into branches.
+        inner.append(f"const REAL opened = {' + '.join(f'FABS({g})' for g in gates)};")
+        inner.append("const int works = opened != R(0.0);")
+        inner.append(f"{busy}{here} = (uint8_t)works;")
+        kept = {}
+        for number_, (gate, value) in enumerate(zip(still.gates, gates, strict=True)):
+            if gate.kind != "symbol":
+                c = self._fresh("gate")
+                self._scratch(c, size)
+                inner.append(f"{c}{here} = {value};")
+                kept[gate] = symbol(f"$gate{number_}")
+                local[f"$gate{number_}"] = f"{c}[e - i0*{pre}]"
+        for to, value in zip(array.targets, rest, strict=True):
+            place, _, how = to.rpartition(" ")
+            if how == "+=":
+                inner.append(f"{place} += works ? R(0.0) : {value};")
+            else:
+                inner.append(f"{place} = works ? {place} : {value};")
+        if array.signal:
+            c = self._fresh("signal")
+            self._scratch(c, size)
+            inner.append(f"{c}{here} = signal;")
+            local["$s"] = f"{c}[e - i0*{pre}]"
+        whole = [replaced(root, kept) for root in roots]
+        after = self._at_open(array, whole, noise, open_, count)
+        after.insert(0, f"const int {count} = INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});")
+        self.body += self._bands(array, after)
+
+    def _at_open(
+        self, array: Elements, roots: list[Node], noise: Sequence[Noise], open_: str, count: str
+    ) -> list[str]:
+        """Return what computes some elements: taken side by side, worked on, and put back."""
+        size, known = array.size, array.symbols(array.local)
+        loop = f"for (int b = 0; b < ({count} + 15) / 16 * 16; b++)"
+        where = f"const int e = {open_}[b], i = e / {array.pre}, j = e % {array.pre};"
+        own = {f"${each.variable}": each for each in noise}
+        taken: dict[str, str] = {}
+        before: list[str] = []
+        gather: list[str] = []
+
+        def leaf(name: str) -> str:
+            text = known(name) if name not in own else ""
+            if name not in own and not text.endswith("]"):
+                return text
+            if name not in taken:
+                c = taken[name] = self._fresh("taken")
+                self._scratch(c, size)
+                if (drawn := own.get(name)) is not None:
+                    key, law = self._fresh("key"), drawn.law.upper()
+                    self._pointer(Array("keys", drawn.key, ""), f"{key}s", 1, "const uint64_t")
+                    self.head.append(f"const uint64_t {key} = {key}s[0];")
+                    before.append(f"#pragma omp simd\n{loop}")
+                    before.append(
+                        f"{c}[b] = {law}_AT({key}, step, {array.offset}(uint64_t){open_}[b]);"
+                    )
+                else:
+                    gather.append(f"{c}[b] = {text};")
+            return f"{taken[name]}[b]"
+
+        work: list[str] = []
+        values = self.emit(roots, leaf, work, moves=array.local)
+        scatter = []
+        for to, value in zip(array.targets, values, strict=True):
+            c = self._fresh("given")
+            self._scratch(c, size)
+            work.append(f"{c}[b] = {value};")
+            scatter.append(f"{to} {c}[b];")
+        used = "(void)i, (void)j;"
+        return [
+            *before,
+            *([f"{loop} {{", where, used, *gather, "}"] if gather else []),
+            *["#pragma omp simd", f"{loop} {{", *work, "}"],
+            *[f"for (int b = 0; b < {count}; b++) {{", where, used, *scatter, "}"],
+        ]
