@@ -73,6 +73,8 @@ def engine_for(
             noise=noise,
             chips=chips,
         )
+    if chips and config.run.engine == "auto":
+        chips.compile(steps)
     engine = Continuous(
         network,
         params,

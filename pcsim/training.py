@@ -71,6 +71,8 @@ class Training:
         self.alpha = self.optimizer.alpha
         step = config.solver.dt or config.schedule.gamma * config.circuit.tau_x
         self.chips = make_chips(config, self.replicas, step, dtype, config.run.device)
+        if self.chips:
+            self.chips.compile(self._steps)
         self.readout = Readout(self.network, self.chips)
         self.rule: Discrete | Backprop | ArrayBackprop
         if bp and self.chips:
@@ -103,6 +105,14 @@ class Training:
         self._kept: Result | None = None
         self._save_to: Path | None = None
         self._saved_at = 0.0
+
+    @property
+    def _steps(self) -> int:
+        """Time steps of the whole training, which may end earlier."""
+        if self.config.run.automatic:
+            return self.config.convergence.max_steps
+        batches = len(self.task.train.x) // self.batch_size
+        return self.config.learning.epochs * batches * self.config.schedule.T
 
     def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
         """Train until the last epoch, or until validation accuracy has stopped improving.

@@ -10,13 +10,11 @@ from pcsim.circuit import Circuit
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.on_chip import followable
 from pcsim.maps import Dense
-from pcsim.native.compiler import library
+from pcsim.native.compiler import SHORT, library
 from pcsim.native.engine import refuse
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
 
-SHORT = 2000
-"""Time steps below which a compilation takes longer than it saves."""
 PRODUCTS = 5_000_000
 """Multiplications per chip and step from which on torch's matrix products are faster."""
 FOLLOWED = 100_000

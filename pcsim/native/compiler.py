@@ -31,6 +31,8 @@ FLAGS = (
     "-fPIC",
     "-shared",
 )
+SHORT = 2000
+"""Time steps of a run below which a compilation takes longer than it saves."""
 COMPILERS = ("cc", "gcc", "clang")
 SECONDS = 60.0
 """A compiler that takes longer is given up."""

@@ -10,9 +10,7 @@ from pcsim.circuits.text import Equation, equations
 from pcsim.native.formula import ZERO, Node, apply, names, replaced, symbol
 from pcsim.native.symbols import SHARED, Symbols, Units
 from pcsim.native.writer import Array, Var
-
-ONCE = ("write", "velocity", "error")
-"""Sites that nobody asks twice in one time step; the others have shown a feed-forward pass."""
+from pcsim.substrate.effect import ONCE
 
 
 class Layers(Symbols):

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcsim.native import SHORT
 from pcsim.substrate.effect import WEIGHT_SITES, Draw, Effect, Site, Substrate
 from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.noise import Noise
@@ -55,6 +56,7 @@ class Chips:
         device: torch.device | str = "cpu",
     ) -> None:
         """`ids[k]` is the chip that replica k runs on; several replicas may be on equal chips."""
+        self.compiled = False
         self.substrate, self.ids, self.seed = substrate, list(ids), seed
         self.noise = noise
         self.clock = Clock(dt)
@@ -79,8 +81,20 @@ class Chips:
             return None
         fixed = [self.shared(effect, layer, shape, array) for effect in effects]
         made = Transform(effects, fixed, f"{site}{layer}{array}", self.noise, self.clock)
+        if self.compiled:
+            made.compile()
         self._made.append(made)
         return made
+
+    def compile(self, steps: int) -> None:
+        """Let compiled code do what torch is asked for, in a run of so many time steps.
+
+        In a short one, it would take longer to compile; where there is no compiler, torch goes on.
+        """
+        if steps >= SHORT:
+            self.compiled = True
+            for made in self.transforms():
+                made.compile()
 
     def aside(self) -> Chips:
         """Return the same chips for a look from outside: their noise and clock are their own.

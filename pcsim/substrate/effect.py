@@ -68,6 +68,8 @@ FABRICATED: tuple[Site, ...] = (
 """Sites that are evaluated once, when a chip is made."""
 WEIGHT_SITES: tuple[Site, ...] = ("weight", "write", "tau_w")
 """Sites whose signal is an array of weights; all others are units."""
+ONCE: tuple[Site, ...] = ("write", "velocity", "error")
+"""Sites that nobody asks twice in one time step; the others have shown a feed-forward pass."""
 AGGREGATES: dict[str, str] = {
     "power": "v**2",
     "weighted_power": "abs(w)*v**2",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from pcsim.substrate.counter import Law
-from pcsim.substrate.effect import AGGREGATES, WEIGHT_SITES, Effect
+from pcsim.substrate.effect import AGGREGATES, ONCE, WEIGHT_SITES, Effect
 from pcsim.substrate.expression import Expression, Value
-from pcsim.substrate.noise import Noise
+from pcsim.substrate.noise import Noise, Seeded
+
+if TYPE_CHECKING:
+    from pcsim.native.place import Place
 
 Bound = Callable[[Mapping[str, Value]], Value]
 
@@ -84,6 +88,8 @@ class Transform:
     ) -> None:
         """`fixed` holds constants and draws of each effect; `key` names this place, `rate2`."""
         self.key, self.noise, self.clock = key, noise, clock
+        self.once = all(effect.site in ONCE for effect in effects)
+        self._timed = any(effect.uses("t") for effect in effects)
         self.of_weights = any(effect.site in WEIGHT_SITES for effect in effects)
         """Whether the signal is an array of weights; else its second axis is the sample."""
         self.parts = [
@@ -95,12 +101,15 @@ class Transform:
         self.applied = clock.step - 1
         """The time step of the last application; before the first, time passes as in any other."""
         self._passed = 1
+        self._place: Place | None = None
 
     def __call__(self, s: Tensor, **symbols: Value) -> Tensor:
         """Return the signal behind all effects."""
         again = self.clock.step == self.applied
         if not again:
             self._passed, self.applied = self.clock.step - self.applied, self.clock.step
+        if self._place and (done := self._in_one_pass(self._place, s, symbols, again)) is not None:
+            return done
         for part in self.parts:
             texts = part.after(self._passed)
             scope: dict[str, Value] = {"t": self.clock.t, **symbols, "s": s}
@@ -118,9 +127,35 @@ class Transform:
             s = value.clone() if any(value is held for held in part.memory.values()) else value
         return s
 
+    def compile(self) -> None:
+        """Let one pass of compiled code take the place of torch's, where there is a compiler."""
+        from pcsim.native.place import Place  # it reads effects
+
+        self._place = Place(self.parts, once=self.once)
+
+    def _in_one_pass(
+        self, place: Place, s: Tensor, symbols: Mapping[str, Value], again: bool
+    ) -> Tensor | None:
+        """Return the signal behind all effects by compiled code, None where there is none."""
+        noise = self.noise
+        if s.ndim != 3 or s.device.type != "cpu" or not isinstance(noise, Seeded):
+            return None
+        if again and self.once and any(part.memory for part in self.parts):
+            return None
+        known = {**symbols, "dt": self._passed * self.clock.dt}
+        if self._timed:
+            known["t"] = self.clock.t
+        if (code := place.code(s, known)) is None:
+            return None
+        moves = self.begin(s) or not again
+        return place.run(code, s, known, (self.clock.step, self._before(s), moves), noise.keys)
+
+    def _before(self, like: Tensor) -> int:
+        """Return the elements of each chip before those of a signal."""
+        return 0 if self.of_weights else self.clock.first_sample * like[0, 0].numel()
+
     def _draw(self, source: str, law: Law, like: Tensor, step: int) -> Tensor:
-        before = 0 if self.of_weights else self.clock.first_sample * like[0, 0].numel()
-        return self.noise.draw(source, law, like, step, before)
+        return self.noise.draw(source, law, like, step, self._before(like))
 
     def _remember(self, part: _Part, texts: _Texts, scope: Mapping[str, Value]) -> None:
         """Update all memory of an effect from the memory before."""
