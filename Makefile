@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: demo test quick sanitize quick-list lint style format clean
+.PHONY: demo test quick docs sanitize quick-list lint style format clean
 # What `make quick` tests: laws, descriptions and contracts, without what is marked slow.
 QUICK := tests/laws tests/substrate tests/hw_models/test_quantize_laws.py \
 	tests/test_config.py tests/test_imports.py tests/test_light_import.py \
@@ -27,6 +27,12 @@ sanitize: $(STAMP)
 	PCSIM_CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	$(BIN)/pytest -q -p no:cacheprovider tests/conformance tests/substrate/test_counter.py \
 	-k "native or quiet or compiled or counter"
+
+# The documentation site, in build/site; any warning (a broken link, an anchor, a page outside the
+# navigation) is an error.
+docs: $(STAMP)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,brian]'
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict
 
 quick-list:
 	@echo $(QUICK)

@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, and its chips learn."""
+"""The examples of the README and of the Python page run as they stand, and chips learn."""
 
 import re
 from pathlib import Path
@@ -10,11 +10,12 @@ from pcsim import simulate
 from pcsim.run import run
 from pcsim.simulate import read
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README, PYTHON = ROOT / "README.md", ROOT / "docs/python.md"
 
 
-def blocks(language: str) -> list[str]:
-    text = README.read_text(encoding="utf-8")
+def blocks(language: str, page: Path = README) -> list[str]:
+    text = page.read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
@@ -31,14 +32,14 @@ def test_the_ten_line_example(capsys):
 
 def test_own_data_network_and_chip_by_call_and_by_file(tmp_path, capsys):
     """The example with own arrays, network and hardware: its file gives the same numbers."""
-    code = blocks("python")[1]
+    code = blocks("python", PYTHON)[-1]
     names: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    exec(compile(code, "docs/python.md", "exec"), names)
     recording = names["recording"]
     assert "4 chips: " in capsys.readouterr().out
     np.savez(tmp_path / "my.npz", x=names["x"], y=names["y"])
     file = tmp_path / "own.toml"
-    file.write_text(blocks("toml")[0])
+    file.write_text(blocks("toml", PYTHON)[0])
     stored = run(configuration.load(file))
     again = simulate(**read(file))
     assert recording.variables.keys() == stored.variables.keys() == again.variables.keys()

@@ -1,0 +1,215 @@
+"""Pages that are made from the code, for the documentation site (`make docs`).
+
+mkdocs calls `on_files`; the tests call `generated` and count what is on the pages.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+import pcsim
+from hw_models.kind_pages import example, example_text, kind_rows
+from hw_models.pieces import PIECES
+from hw_models.printed import equations
+from pcsim.allowed import allowed, default_of
+from pcsim.cli import app
+from pcsim.config import Config
+from pcsim.config_pages import sections
+from pcsim.field_pages import first_sentence, is_tag, meaning, models_of
+from pcsim.meaning import needs_of
+
+ROOT = Path(__file__).parents[1]
+SUPPORT = (
+    "Engines pass one conformance suite (`tests/conformance`) and agree there number by number.",
+    "This is its list of gaps; what else its cases have, all engines have. *refused*: with",
+    "a sentence that says why; *other*: there is no such setting, and the engine computes iPC",
+    "without it.",
+)
+
+
+def generated() -> dict[str, str]:
+    """Return all generated pages, by their path in the site."""
+    pages = {"reference/configuration.md": configuration(), "reference/hardware.md": hardware()}
+    pages |= {f"reference/hardware/{kind}.md": kind_page(kind) for kind in PIECES}
+    pages |= {"reference/commands.md": commands(), "reference/api.md": api()}
+    return pages | {"reference/support.md": support()}
+
+
+def leaves(entry: Any) -> list[str]:
+    """Return all pages of a navigation."""
+    if isinstance(entry, str):
+        return [entry]
+    items = entry if isinstance(entry, list) else list(entry.values())
+    return [leaf for item in items for leaf in leaves(item)]
+
+
+def with_all_pages(nav: list[Any]) -> list[Any]:
+    """Return a navigation that has every written page; those it does not name come last."""
+    named = set(leaves(nav))
+    others = sorted(p.name for p in Path(__file__).parent.glob("*.md") if p.name not in named)
+    return [*nav, {"More": others}] if others else nav
+
+
+def on_config(config: Any) -> Any:
+    """Let no page be left out of the navigation (a hook of mkdocs)."""
+    config.nav = with_all_pages(config.nav)
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the generated pages to those that are written (a hook of mkdocs)."""
+    from mkdocs.structure.files import File
+
+    for path, content in generated().items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table in Markdown."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return lines + [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
+
+
+def _cell(text: str) -> str:
+    return " ".join(escape(text, quote=False).split()).replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(text.split())}`" if text else ""
+
+
+def fields(model: type[BaseModel], prefix: str) -> list[tuple[str, str, str, str]]:
+    """Return (name, default, allowed, meaning) of every field, those of inner tables too."""
+    rows = []
+    for name, field in model.model_fields.items():
+        inner = list(dict.fromkeys(models_of(field.annotation)))
+        needs = [need.words for need in needs_of(f"{prefix}{name}")]
+        about = " ".join([meaning(field), *(f"Needs {need}." for need in needs)])
+        takes = "this name" if is_tag(field) else "a table" if inner else allowed(field)
+        default = "" if len(inner) == 1 and not field.is_required() else default_of(field)
+        rows.append((f"{prefix}{name}", default, takes, about))
+        if len(inner) == 1:
+            rows += fields(inner[0], f"{prefix}{name}.")
+    return rows
+
+
+def _fields_table(rows: Sequence[tuple[str, str, str, str]]) -> list[str]:
+    shown = [(_code(name), _code(default), takes, about) for name, default, takes, about in rows]
+    return table(("field", "default", "takes", "meaning"), shown)
+
+
+def configuration() -> str:
+    """Return every field of a configuration file."""
+    lines = ["# Configuration: every field", ""]
+    lines += ["`pcsim config SECTION` prints the same; `pcsim run FILE.toml` takes it.", ""]
+    for section, models in sections().items():
+        field = Config.model_fields.get(section)
+        about = meaning(field) if field else "For `pcsim sweep`: fields that vary, and how."
+        lines += [f"## [{section}]", "", about, ""]
+        for model in models:
+            if len(models) > 1:
+                kind = model.model_fields["kind"].default
+                lines += [f'### {section}.kind = "{kind}"', "", first_sentence(model), ""]
+            lines += [*_fields_table(fields(model, f"{section}.")), ""]
+    return "\n".join(lines)
+
+
+def hardware() -> str:
+    """Return the list of all kinds of non-idealities."""
+    rows = [(f"[{kind}](hardware/{kind}.md)", sites, about) for kind, sites, about in kind_rows()]
+    lines = ["# Hardware: every kind", "", f"{len(rows)} kinds of pieces. A chip is a file of them"]
+    lines += ["([chip language](../chip_language.md)); so does `pcsim hardware kinds KIND`.", ""]
+    return "\n".join(lines + table(("kind", "acts on", "what it is"), rows)) + "\n"
+
+
+def kind_page(kind: str) -> str:
+    """Return all that is to be known of a kind: fields, example, equations as they run."""
+    model = PIECES[kind]
+    lines = [f"# {kind}", "", "```text", inspect.getdoc(model) or "", "```", "", "## Fields", ""]
+    lines += _fields_table(fields(model, ""))
+    lines += ["", "## Example", "", "```toml", example_text(kind).strip(), "```", ""]
+    lines += ["## Equations of the example, as they run", "", "s is the signal.", "", "```text"]
+    lines += [line for effect in example(kind).effects("example") for line in equations(effect)]
+    return "\n".join([*lines, "```", ""])
+
+
+def commands() -> str:
+    """Return every verb of the command line with its options."""
+    lines = ["# Commands", ""]
+    root: Any = typer.main.get_command(app)
+    for name, verb in root.commands.items():
+        inner = getattr(verb, "commands", None)
+        for path, one in inner.items() if inner else [("", verb)]:
+            title = f"pcsim {name} {path}".strip()
+            lines += [f"## {title}", "", " ".join((one.help or "").split()), ""]
+            rows = []
+            for parameter in one.params:
+                if parameter.name != "help":
+                    shown = ", ".join([*parameter.opts, *parameter.secondary_opts])
+                    if parameter.param_type_name == "argument":
+                        shown = parameter.metavar or str(parameter.name).upper()
+                    rows.append((_code(shown), getattr(parameter, "help", None) or ""))
+            lines += [*table(("", ""), rows), ""] if rows else []
+    return "\n".join(lines)
+
+
+def api() -> str:
+    """Return the public names, for mkdocstrings to fill in."""
+    lines = ["# Python: the public names", "", "Whatever `import pcsim` shows.", ""]
+    for name in pcsim.__all__:
+        lines += [f"## {name}", "", f"::: {pcsim._MODULES[name]}.{name}", ""]
+    lines += ["# In Brian2", "", "`import pcsim.brian as pc`", ""]
+    for path in ("pcsim.backends.brian.build.build", "pcsim.backends.brian.build.Parts"):
+        lines += [f"## {path.rpartition('.')[2]}", "", f"::: {path}", ""]
+    return "\n".join([*lines, "# Results", "", "## Result", "", "::: pcsim.store.Result", ""])
+
+
+def gaps() -> dict[str, tuple[Any, ...]]:
+    """Return the gaps of every engine as the conformance suite lists them."""
+    folder = str(ROOT / "tests/conformance")
+    sys.path.insert(0, folder)
+    try:
+        import continuous_adapter
+        import discrete_adapter
+        import native_adapter
+
+        found = {
+            "continuous (torch)": continuous_adapter.GAPS,
+            "native (C)": native_adapter.GAPS,
+            "discrete": discrete_adapter.GAPS,
+        }
+        try:
+            import brian_adapter
+
+            found["Brian2"] = brian_adapter.GAPS
+        except pcsim.errors.UnsupportedError:
+            pass
+    finally:
+        sys.path.remove(folder)
+    return found
+
+
+def support() -> str:
+    """Return which engine has which feature: yes, or refused, or something else."""
+    known = gaps()
+    listed = [gap for all_ in known.values() for gap in all_]
+    features = list(dict.fromkeys(" + ".join(sorted(gap.features)) for gap in listed))
+    lines = ["# Support: engines and features", "", *SUPPORT, ""]
+    rows = []
+    for feature in features:
+        row = [feature]
+        for engine in known.values():
+            wanted = set(feature.split(" + "))
+            hit = [gap for gap in engine if gap.features <= wanted]
+            row.append("yes" if not hit else "refused" if hit[0].refused else "other")
+        rows.append(row)
+    return "\n".join([*lines, *table(("feature", *known), rows), ""])
