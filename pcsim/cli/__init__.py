@@ -31,7 +31,6 @@ from pcsim.interruption import TerminationRequest, exit_code, sigterm_as_interru
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # [brackets] in a help text are text
     help="Does always-on predictive coding learn on your chip?",
