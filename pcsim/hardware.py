@@ -178,10 +178,9 @@ class HardwareConfig(Frozen):
 
     def numbers(self) -> list[tuple[str, str, str, str]]:
         """Return piece, field, value with its unit, and meaning of all that makes this chip."""
-        from hw_models import chip_numbers, describe
+        from hw_models import chip_numbers
 
-        base = self.device.hardware if self.device else self.preset
-        return list(chip_numbers(describe(base, self.pieces)))
+        return list(chip_numbers(self.described()))
 
     def left_out(self, config: Config) -> tuple[str, ...]:
         """Return the names of the effects that `lenient` leaves out of a discrete run."""

@@ -266,6 +266,11 @@ def test_a_whole_check_and_its_rows():
     twin = found.result()
     assert twin["twin.BP_on_the_array.this_chip"].shape == (3, 2)
     assert twin["twin.BP.ideal"].shape == (3,)
+    assert found.cost is not None
+    assert found.cost.samples == 2 * int(twin.attrs["train_samples"])
+    assert found.cost.estimates[1].counts.writes == 2 * found.cost.samples * 5 * (64 * 8 + 8 * 10)
+    assert json.loads(str(twin.attrs["cost"]))[0]["title"] == "Cost: an estimate"
+    assert set(found.numbers()["cost_estimate"]) >= {"automatic iPC, clocked", "BP, digital"}
 
 
 def test_shuffled_labels_never_train():

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rich.table import Table
 
 from pcsim.check import tuning
+from pcsim.check.cost import Cost, cost_of
 from pcsim.check.criterion import Answer, Criterion, Outcome, commonest, guessing
 from pcsim.check.physical import chip_name, idealisations, stream
 from pcsim.check.rows import CHIP, ROWS, SHUFFLED
@@ -91,6 +92,12 @@ class Check:
     def idealisations(self) -> tuple[str, ...]:
         """Return what the run has that a chip without a controller does not."""
         return idealisations(self.config)
+
+    @cached_property
+    def cost(self) -> Cost | None:
+        """Return the estimate of what a training costs; None where its counts are not known."""
+        samples = self.runs[CHIP].attrs.get("train_samples")
+        return cost_of(self.config, int(str(samples))) if samples is not None else None
 
     def sentence(self, name: str | None = None) -> str:
         """Return the answer."""
@@ -220,6 +227,7 @@ class Check:
             "loss": {"median": float(np.median(answer.loss)), "error": answer.error},
             "failures": answer.failures,
             "would_decide": answer.would_decide,
+            "cost_estimate": self.cost.numbers if self.cost else None,
             "rows": {
                 name: {
                     "median": float(np.median(np.nan_to_num(self.accuracy(name)))),
@@ -260,4 +268,6 @@ class Check:
             "answer": json.dumps(self.numbers()),
             "check_config": self.config.model_dump_json(exclude_unset=True),
         }
+        if self.cost:
+            attrs["cost"] = self.cost.to_json()
         return Result(variables, coords, attrs, dict(chip.coord_attrs))

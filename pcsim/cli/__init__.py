@@ -15,6 +15,7 @@ from pcsim.cli import (
     check,
     compare,
     config,
+    cost,
     data,
     demo,
     doctor,
@@ -60,6 +61,7 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
 
 app.command("run")(_stoppable(run.run))
 app.command("check")(_stoppable(check.check))
+app.command("cost")(cost.cost)
 app.command("sweep")(_stoppable(sweep.sweep))
 app.command("compare")(_stoppable(compare.compare))
 app.command("report")(_stoppable(report.report))

@@ -106,7 +106,7 @@ def check(
         changes["run.seeds"] = json.dumps(list(range(seeds)))
     if hardware is not None:
         changes["hardware.preset"] = hardware
-    settings = _with_stream(_settings(config, changes), regime, present)
+    settings = _with_stream(settings_of(config, changes), regime, present)
     name = Path(settings.hardware.preset).stem
     target = out or Path("out") / f"check_{name}.h5"
     check_target(target, overwrite)
@@ -133,13 +133,16 @@ def check(
         typer.echo(found.sentence())
     else:
         console.print(found.table())
+        if found.cost:
+            console.print(found.cost.sentence, "(pcsim cost)")
         console.print(f"stored in {target}, figure in {figure}")
         console.print(found.sentence(), style="bold")
     if code := EXIT_CODES[found.outcome]:
         raise typer.Exit(code)
 
 
-def _settings(path: Path | None, changes: dict[str, str]) -> Config:
+def settings_of(path: Path | None, changes: dict[str, str]) -> Config:
+    """Return the configuration of a file with changes, or that of the embedded digits."""
     from pcsim import config as configuration
     from pcsim.check import DIGITS
 

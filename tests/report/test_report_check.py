@@ -156,6 +156,8 @@ def test_the_page_says_how_to_make_the_check_again(tmp_path: Path) -> None:
     words = text_of(pcsim.report(tmp_path / "check.h5"))
     assert "pcsim check check.toml --tolerance 5 --yield 90 --no-twins" in words
     assert "--no-search" not in words
+    assert "Cost: an estimate" in words
+    assert "ISAAC" in words, "entries have their sources"
     (text,) = re.findall(r"(\[network\].*?)Provenance and contents", words, re.DOTALL)
     again = pcsim.check(config.parse(tomllib.loads(text)), twins=False)
     assert again.numbers() == first.numbers()

@@ -1,0 +1,224 @@
+"""The cost estimate: counts against the counter of real runs, joules against hand arithmetic."""
+
+import json
+
+import pytest
+import torch
+
+from hw_models import cost, known_presets
+from hw_models.cost import (
+    CLOCKED,
+    CONTINUOUS,
+    DIGITAL,
+    CostTable,
+    Counts,
+    Entry,
+    Estimate,
+    count,
+    entry,
+    estimates,
+    plainly,
+    tables_for,
+)
+from pcsim import config
+from pcsim.backends.discrete import Discrete
+from pcsim.check import DIGITS, physical
+from pcsim.check.cost import cost_of
+from pcsim.cli import app
+from pcsim.config import Schedule
+from pcsim.errors import ConfigError
+from pcsim.kernels.counter import Counter
+from pcsim.kernels.optim import Optimizer, OptimizerSpec
+from pcsim.kernels.parameters import initial_parameters
+from pcsim.network import Network
+
+SIZES = (6, 5, 4, 3)
+NETWORK = Network.mlp(SIZES)
+WEIGHTS = 6 * 5 + 5 * 4 + 4 * 3
+
+
+@pytest.mark.parametrize("rule", ["ipc", "pc"])
+def test_products_are_those_that_a_run_counts(rule):
+    """Besides the feed-forward pass, which the counter leaves out."""
+    T, batch, counter = 7, 2, Counter()
+    params = initial_parameters(NETWORK, [0], torch.float64)
+    schedule = Schedule(rule=rule, T=T, gamma=0.1, fast=False)
+    optimizer = Optimizer(OptimizerSpec(), params, 1e-3)
+    run = Discrete(NETWORK, params, schedule, optimizer, counter=counter)
+    x, y = (
+        torch.rand(1, batch, 6, dtype=torch.float64),
+        torch.rand(1, batch, 3, dtype=torch.float64),
+    )
+    run.batch([y, None, None, x])
+    counts = count(NETWORK, rule, T=T, batch=batch, batches=1)
+    assert counts.products == batch * (counter.mms + 3)
+    assert counts.reads_in_turn == batch * (counter.smms + 3)
+    assert counts.writes == WEIGHTS * len(counter.updates)
+    assert counts.writes_in_turn == len(counter.updates)
+    carried = count(NETWORK, rule, T=T, batch=batch, batches=1, carry=True)
+    assert carried.products == batch * counter.mms
+    assert carried.reads_in_turn == batch * counter.smms
+
+
+def test_counts_of_backprop_by_hand():
+    counts = count(NETWORK, "bp", T=99, batch=10, batches=3)
+    assert counts.macs == 30 * (WEIGHTS + 5 * 4 + 4 * 3)  # T plays no part
+    assert counts.products == 30 * 5
+    assert counts.reads_in_turn == 30 * 5
+    assert counts.writes == counts.changes == 3 * WEIGHTS
+    assert counts.inputs == 30 * (6 + 5 + 4 + 4 + 3)
+    assert counts.outputs == 30 * (5 + 4 + 3 + 5 + 4)
+    assert (counts.neurons, counts.weights) == (sum(SIZES), WEIGHTS)
+
+
+def test_wide_layers_take_several_arrays():
+    """A line drives every array to its right, an output is summed over every array above."""
+    wide = count(Network.mlp([300, 70]), "bp", T=1, batch=1, batches=1)
+    assert wide.inputs == 300 * 3  # 70 outputs fill three arrays of 32
+    assert wide.outputs == 70 * 3  # 300 inputs fill three arrays of 128
+
+
+def test_ipc_costs_more_reads_and_writes_than_backprop_but_fewer_than_steps_times():
+    ipc = count(NETWORK, "ipc", T=8, batch=10, batches=3)
+    bp = count(NETWORK, "bp", T=8, batch=10, batches=3)
+    pc = count(NETWORK, "pc", T=8, batch=10, batches=3)
+    zil = count(NETWORK, "zil", T=8, batch=10, batches=3)
+    assert ipc.writes == 8 * bp.writes
+    assert pc.writes == zil.writes == bp.writes
+    assert ipc.changes == bp.changes, "at one rate per sample a weight moves equally far"
+    assert zil.macs < pc.macs == ipc.macs < 10 * bp.macs
+    # in time, layers in parallel win back a part of it
+    assert ipc.reads_in_turn / bp.reads_in_turn < ipc.products / bp.products
+
+
+PLAIN = {
+    name: Entry(low=0.5 * value, typical=value, high=3 * value, source="made up")
+    for name, value in {
+        "mac": 1.0, "input": 2.0, "output": 3.0, "write": 4.0, "pulses": 5.0, "state": 6.0,
+        "t_read": 7.0, "t_write": 8.0, "neuron": 9.0, "weight": 10.0,
+    }.items()
+}  # fmt: skip
+ONE = Counts(macs=1, inputs=1, outputs=1, writes=100, changes=1, states=1, reads_in_turn=1,
+             writes_in_turn=1, neurons=1, weights=1, simulated=2)  # fmt: skip
+
+
+def test_joules_are_counts_times_table():
+    def made(mode):
+        return Estimate(what="x", counts=ONE, table=CostTable(name="x", mode=mode, **PLAIN))
+
+    parts = {"products": 1, "converters": 5, "writes": 20, "states": 6, "bias": 15 * 19}
+    assert made("clocked").joules() == parts
+    assert made("clocked").seconds() == 15
+    assert made("clocked").total() == sum(parts.values())
+    assert made("clocked").total("low") < made("clocked").total() < made("clocked").total("high")
+    assert made("continuous").seconds() == 2, "time passes as it does"
+    assert made("continuous").joules()["bias"] == 2 * 19
+    assert made("digital").joules()["writes"] == 100 * 5 * 4, "every occasion is a write"
+    clocked = made("clocked")
+    assert clocked.largest() == ("bias", pytest.approx(285 / 317))
+    moved = clocked.sensitivity()
+    assert moved["write"] == pytest.approx((317 + 40) / (317 - 10))
+    assert moved["state"] == pytest.approx((317 + 12) / (317 - 3))
+    assert list(moved.values()) == sorted(moved.values(), reverse=True)
+
+
+def test_a_published_whole_chip_lies_within_the_range():
+    """64 cores of 256 × 256 in 14 nm, all that is on the chip included, 8 bits in and out: 2.48 and
+    9.76 TOPS/W with four and one phases (Le Gallo et al., Nature Electronics 6, 680, 2023)."""
+    read = count(Network.mlp([256, 256]), "bp", T=1, batch=1, batches=1)
+    made = Estimate(what="read", counts=read.model_copy(update={"changes": 0}), table=CLOCKED)
+    per_mac = {level: made.total(level) / 256**2 for level in ("low", "typical", "high")}
+    published = [2 / 9.76e12, 2 / 2.48e12]
+    assert per_mac["low"] < published[0] < per_mac["typical"] < published[1] < per_mac["high"]
+    # The durations of the table are those of the chip: 2·64·256² operations per read.
+    operations = 2 * 64 * 256**2
+    assert operations / CLOCKED.t_read.low == pytest.approx(63.1e12, rel=0.01)
+    assert operations / CLOCKED.t_read.typical == pytest.approx(16.1e12, rel=0.01)
+
+
+def test_the_cycle_of_isaac_is_one_bit_on_two_bit_cells():
+    """8 bits are 8 cycles of 100 ns, and 4 cells of 2 bits."""
+    cycles, cells, cycle = 8, 4, 100e-9
+    assert CLOCKED.mac.typical == pytest.approx(cycles * cells * 0.3e-3 * cycle / 128**2, rel=0.01)
+    assert CLOCKED.input.typical == pytest.approx(cycles * 4e-3 / 1024 * cycle, rel=0.01)
+    assert CLOCKED.output.typical == pytest.approx(cycles * cells * 2e-3 / 1.28e9, rel=0.01)
+    assert CLOCKED.t_read.high == pytest.approx(cycles * cycle)
+    assert (128, 128 // cells) == cost.TILE
+
+
+def test_every_entry_rises_and_has_a_source_or_is_an_assumption():
+    for table in (CLOCKED, CONTINUOUS, DIGITAL, *tables_for("pcm"), *tables_for("cmos_capacitor")):
+        for name, one in table.entries.items():
+            assert one.low <= one.typical <= one.high, (table.name, name)
+            assert "assumption" in one.source or "20" in one.source or one.low == one.high, name
+    with pytest.raises(ConfigError, match="must rise"):
+        entry(2, 1, 3, "")
+
+
+def test_a_preset_has_the_pulse_of_its_technology():
+    assert tables_for("pcm_programmed")[0].write == cost.PULSE["pcm"]
+    assert tables_for("ecram_li")[1].write == cost.PULSE["ecram"]
+    assert tables_for("idealized")[0].write == cost.PULSE["reram"]
+    assert all(any(name.startswith(tech) for name in known_presets()) for tech in cost.PULSE)
+
+
+def test_a_continuous_chip_pays_for_time_and_a_clocked_one_for_steps():
+    def made(steps, present):
+        given = {"batch": 1, "batches": 10}
+        found = estimates("ecram_li", NETWORK, steps=steps, present=present, **given)
+        return {one.what: one for one in found}
+
+    short, finer, slower = made(10, 1e-5), made(40, 1e-5), made(10, 1e-3)
+    key = "automatic iPC, continuous"
+    assert finer[key].total() == short[key].total(), "steps of the simulation cost nothing"
+    extra = slower[key].total() - short[key].total()
+    assert extra == pytest.approx(99 * short[key].joules()["bias"])
+    clocked = "automatic iPC, clocked"
+    assert slower[clocked].total() == short[clocked].total()
+    assert finer[clocked].joules()["converters"] == 4 * short[clocked].joules()["converters"]
+    assert finer[clocked].joules()["writes"] == short[clocked].joules()["writes"]
+    text = plainly(list(short.values()))
+    ratio = short[clocked].total() / short["BP, clocked"].total()
+    assert text.startswith(f"estimate: on a clocked array automatic iPC takes {ratio:.3g} times")
+
+
+def test_a_check_has_the_times_of_its_chip():
+    def found(**sections):
+        return cost_of(physical(config.parse(DIGITS | sections)), 834)
+
+    plain, whole = found(), found(hardware={"preset": "dynapse2"})
+    assert plain.assumed
+    assert plain.estimates[0].counts.simulated == pytest.approx(834 * 20e-6)
+    assert not whole.assumed
+    assert whole.estimates[0].counts.simulated == pytest.approx(834 * 20 * whole.tau_x)
+    assert whole.tau_x == known_presets()["dynapse2"].chip.tau_x
+    own = found(circuit={"tau_x": 0.5})
+    assert (own.tau_x, own.assumed) == (0.5, False)
+    assert plain.estimates[1].counts.products == 834 * 50 * 3, "20 τ_x in steps of 0.4, 3 products"
+    title, entries = plain.tables()
+    assert "estimate" in title.title
+    assert "(assumption)" in title.caption
+    assert len(entries.rows) == sum(len(t.entries) for t in (CLOCKED, CONTINUOUS, DIGITAL))
+    flow = {"automatic": True, "backend": "continuous"}
+    automatic = config.parse({**DIGITS, "learning": {"batch": 0}, "run": flow})
+    assert cost_of(automatic, 100) is None
+
+
+def test_the_command_runs_nothing_and_prints_the_estimate(capsys):
+    app(["cost", "--hardware", "ecram_li", "--entries"], standalone_mode=False)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Cost: an estimate" in printed
+    assert "ISAAC" in printed
+    assert "on a clocked array automatic iPC takes" in printed
+    app(["cost", "--json"], standalone_mode=False)
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["BP, clocked"]["joules"]["low"] < numbers["BP, clocked"]["joules"]["high"]
+
+
+def test_nonsense_is_refused():
+    with pytest.raises(ConfigError, match="choose bp, pc, zil or ipc"):
+        count(NETWORK, "sgd", T=1, batch=1, batches=1)
+    with pytest.raises(ConfigError, match="at least 1"):
+        count(NETWORK, "ipc", T=0, batch=1, batches=1)
+    with pytest.raises(ValueError, match="greater than or equal to 0"):
+        Entry(low=-1.0, typical=1, high=1, source="")
