@@ -22,6 +22,7 @@ from pcsim.hardware import HardwareConfig
 from pcsim.meaning import LeftOutWarning, meaningless, of_other_circuits, sentence, without
 from pcsim.network import Mode
 from pcsim.rows import Rows
+from pcsim.spice_settings import SpiceSettings
 from pcsim.stream import Record, Solver, StreamConfig
 
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
@@ -165,9 +166,10 @@ class RunConfig(Frozen):
 
     backend: Literal["discrete", "continuous", "brian"] = "discrete"
     """Discrete steps, continuous time, or continuous time on Brian2."""
-    engine: Literal["auto", "torch", "native"] = "auto"
-    """Who takes the steps of continuous time: torch, or C code that is compiled from the circuit's
-    equations (see docs/native.md); auto takes the faster one, and the result says which and why."""
+    engine: Literal["auto", "torch", "native", "spice"] = "auto"
+    """Who takes the steps of continuous time: torch, C code that is compiled from the circuit's
+    equations (see docs/native.md), or ngspice with a netlist of them (see docs/spice.md); auto
+    takes the faster of the first two, and the result says which and why."""
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"
@@ -241,6 +243,8 @@ class Config(Frozen):
     """Which chip, and how many of them."""
     brian: BrianSettings = BrianSettings()
     """How Brian2 executes a run."""
+    spice: SpiceSettings = SpiceSettings()
+    """How ngspice integrates a run."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -18,6 +18,8 @@ from pcsim.kernels.parameters import Parameters
 from pcsim.native.choice import why_torch
 from pcsim.native.engine import Native
 from pcsim.network import Network
+from pcsim.spice.engine import Spice
+from pcsim.spice.engine import refuse as refuse_netlist
 from pcsim.substrate import Chips, Seeded
 from pcsim.timing import Timing
 
@@ -45,6 +47,23 @@ def engine_for(
     """
     if config.run.backend == "brian":
         return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w, chips)
+    if config.run.engine == "spice":
+        refuse_netlist(network, timing.circuit, samples, config.run.device)
+        return Spice(
+            network,
+            params,
+            timing.circuit,
+            dt=timing.dt,
+            mode=config.data.mode,
+            seeds=seeds,
+            scale=scale,
+            tau_x=tau_x,
+            tau_w=tau_w,
+            noise=noise,
+            chips=chips,
+            reltol=config.spice.reltol,
+            folder=config.spice.folder or None,
+        )
     reason = "run.engine asks for it"
     if config.run.engine == "auto":
         reason = why_torch(

@@ -74,6 +74,7 @@ IN_TIME = Need("run.backend 'continuous' or 'brian'", _in_time)
 DISCRETE = Need("run.backend 'discrete'", lambda c: not _in_time(c))
 CONTINUOUS = Need("run.backend 'continuous'", lambda c: c.run.backend == "continuous")
 BRIAN = Need("run.backend 'brian'", lambda c: c.run.backend == "brian")
+SPICE = Need("run.engine 'spice'", lambda c: c.run.engine == "spice")
 STANDALONE = Need("brian.target 'standalone'", lambda c: c.brian.target == "standalone")
 HARDWARE = Need("hardware that is not ideal", _on_hardware)
 SUPERVISED = Need("data.mode 'supervised'", lambda c: c.data.mode == "supervised")
@@ -179,7 +180,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "schedule.discount": (STATES,),
     "schedule.fast": (
         STATES,
-        Need("run.engine 'torch' or 'auto'", lambda c: c.run.engine != "native"),
+        Need("run.engine 'torch' or 'auto'", lambda c: c.run.engine in ("torch", "auto")),
         Need(
             "a backend and circuit with products to skip (discrete, or continuous with "
             "circuit.kind 'algebraic' or 'error_units' and a solver of one stage)",
@@ -232,7 +233,13 @@ NEEDS: dict[str, tuple[Need, ...]] = {
         IN_TIME,
         Need("circuit.inter_learned = true", lambda c: c.circuit.inter_learned),
     ),
-    "solver.name": (IN_TIME,),
+    "solver.name": (
+        IN_TIME,
+        Need(
+            "a run.engine other than 'spice', whose steps ngspice chooses",
+            lambda c: c.run.engine != "spice",
+        ),
+    ),
     "solver.dt": (SHARED_TIME,),
     "solver.noise_seed": (Need("noise (hardware that is not ideal, or circuit.sigma_x)", _noisy),),
     "stream.t_pres": (IN_TIME, SWITCHED),
@@ -246,6 +253,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "hardware.seed": (HARDWARE,),
     "hardware.lenient": (HARDWARE, DISCRETE),
     "run.engine": (CONTINUOUS,),
+    "spice": (SPICE,),
     "brian.target": (BRIAN,),
     "brian.folder": (BRIAN, STANDALONE),
     "brian.fused": (BRIAN, STANDALONE),

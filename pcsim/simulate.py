@@ -47,8 +47,8 @@ from pcsim.run import run
 from pcsim.status import Report
 from pcsim.stream import Record, Solver, StreamConfig
 
-Engine = Literal["auto", "discrete", "continuous", "torch", "native", "brian"]
-IN_TIME = ("torch", "native")
+Engine = Literal["auto", "discrete", "continuous", "torch", "native", "spice", "brian"]
+IN_TIME = ("torch", "native", "spice")
 """Engines of continuous time that share all but who takes the steps."""
 
 
@@ -169,7 +169,7 @@ def simulate(
     Rarely used:
         solver, record: how the flow is integrated, and what is kept.
         engine: auto is continuous time, or discrete steps where the learner needs them; `native`
-            takes the steps of continuous time in compiled code.
+            takes the steps of continuous time in compiled code, `spice` by ngspice.
         until: the full batch, nothing switched, until the energy has converged.
         grid: values that become chips of one population.
         brian, dtype, device: how an engine computes.

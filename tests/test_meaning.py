@@ -45,7 +45,7 @@ PIECES = {
     "noise": {"kind": "read_noise", "where": "weight", "sigma": 0.1},
 }
 EVERY = ("network", "schedule", "learning", "data", "run", "convergence", "grid", "circuit")
-EVERY += ("solver", "stream", "record", "hardware", "brian")
+EVERY += ("solver", "stream", "record", "hardware", "brian", "spice")
 CNN = {"kind": "cnn", "sizes": None, "image": [1, 8, 8], "channels": [2], "dense": []}
 AUTOMATIC = {
     "learning": {"batch": 0, "epochs": None},
@@ -283,7 +283,7 @@ QUIET = {
 """Accepted fields that may leave no trace, and why."""
 NOT_TRIED = {
     "run.device": "only 'cpu' is everywhere",
-    "run.engine": "who computes; tests/conformance has both",
+    "run.engine": "who computes; tests/conformance and tests/spice have them",
     "data.name": "other data sets are files",
     "data.unverified": "a permission for files",
     "data.sha256": "is filled in",
@@ -293,6 +293,8 @@ NOT_TRIED = {
     "network.classes": "follows from the data",
     "brian.target": "compilers: tests/brian",
     "brian.folder": "compilers: tests/brian",
+    "spice.reltol": "ngspice: tests/spice",
+    "spice.folder": "ngspice: tests/spice",
     "hardware.device": "is filled in",
 }
 SOMEWHERE_ELSE = {"data.mode", "run.automatic", "schedule.rule", "schedule.fast"}

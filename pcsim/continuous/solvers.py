@@ -105,6 +105,17 @@ class Exponential(Euler):
         return _hold_gain(self.dt, force.tau) if force.leaky else _ratio(self.dt, force.tau)
 
 
+def as_before(flow: Flow, origin: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Let errors and energies be those at an earlier state: what moves, and as it was then."""
+    present = [target.clone() for target, _ in origin]
+    for target, start in origin:
+        target.copy_(start)
+    if present:
+        flow.forces()
+    for (target, _), value in zip(origin, present, strict=True):
+        target.copy_(value)
+
+
 class RungeKutta:
     """Explicit Runge–Kutta by its tableau; states and weights are one vector."""
 
@@ -124,13 +135,7 @@ class RungeKutta:
 
     def look_back(self, flow: Flow) -> None:
         """Let errors and energies of a flow be those from which the last step was taken."""
-        present = [target.clone() for target, _ in self._origin]
-        for target, start in self._origin:
-            target.copy_(start)
-        if present:
-            flow.forces()
-        for (target, _), value in zip(self._origin, present, strict=True):
-            target.copy_(value)
+        as_before(flow, self._origin)
 
     def step(self, flow: Flow) -> None:
         """Advance by dt."""

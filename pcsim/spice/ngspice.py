@@ -153,8 +153,14 @@ def run(netlist: str, folder: Path, seconds: float | None = None) -> Done:
     log = ended.stdout + ended.stderr
     (folder / "circuit.log").write_text(log, encoding="utf-8")
     raw = folder / RAW
-    done = Done(read_raw(raw) if raw.exists() else [], log)
-    if (stopped := ABORTED.search(log)) is not None:
+    stopped = ABORTED.search(log)
+    try:
+        done = Done(read_raw(raw) if raw.exists() else [], log)
+    except StoreError:  # an analysis that fails at its first point leaves half a header
+        if stopped is None:
+            raise
+        done = Done([], log)
+    if stopped is not None:
         raise StoppedEarlyError(_stopped(stopped["what"], done), done)
     if ended.returncode:
         raise SpiceError(f"ngspice: {_fault(log, ended.returncode)}; the netlist is in {folder}")

@@ -1,0 +1,87 @@
+"""A netlist that ngspice runs: cells of one chip, sources with the data, options, analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from pcsim.spice.netlist import GM, Netlist, Wave, folded
+
+LOOK = "look"
+"""A source that does nothing but give the solver a point in time."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of time, in seconds from its own start."""
+
+    end: float
+    look: float
+    """When the last time step of the others begins: what is recorded is seen there."""
+    before: float
+    """Age of the chip at its start."""
+    show: float | None = None
+    """From when on points are written; None: from `look` on."""
+
+
+def tolerances(netlist: Netlist, reltol: float) -> dict[str, float]:
+    """Return ngspice's tolerances: all follow from one, relative to 1 V and to the currents.
+
+    Charges count as large from 10 mV on the smallest capacitor; `trtol` is ngspice's own 7 for
+    coarse runs, and smaller where the error of single steps would add up to more than is asked.
+    """
+    volts = min(1e-6, 1e-2 * reltol)
+    fastest = min(netlist.taus)
+    return {
+        "reltol": reltol,
+        "vntol": volts,
+        "abstol": GM * volts,
+        "chgtol": 0.01 * GM * fastest,
+        "trtol": 7.0 * min(1.0, (reltol / 1e-3) ** 0.7),
+    }
+
+
+def rise(netlist: Netlist, reltol: float) -> float:
+    """Return the time that sources take to step: so short that it hides behind the tolerance."""
+    return 0.1 * min(reltol, 1e-2) * min(netlist.taus)
+
+
+def deck(
+    netlist: Netlist,
+    starts: Mapping[str, float],
+    waves: Iterable[Wave],
+    span: Span,
+    *,
+    reltol: float,
+    title: str = "a chip of pcsim",
+    saved: Sequence[str] | None = None,
+) -> str:
+    """Return the whole netlist, with a transient analysis from initial conditions.
+
+    `saved`: nodes whose voltages are written; None: all states.
+    """
+    steep = rise(netlist, reltol)
+    show = span.look * (1 - 1e-9) if span.show is None else span.show
+    longest = min(2.0 * max(netlist.taus[: netlist.somas]), span.end)
+    # The first step, a tenth of this, is one of backward Euler that nobody checks.
+    first = min(2.0 * sqrt(reltol) * min(netlist.taus), longest)
+    nodes = [node for *_, node in netlist.capacitors()] if saved is None else saved
+    options = " ".join(f"{name}={value!r}" for name, value in tolerances(netlist, reltol).items())
+    lines = [
+        f"* {title}",
+        f".param gm={GM!r} t_before={span.before!r}",
+        *netlist.lines(starts),
+        *(wave.text(steep) for wave in waves),
+    ]
+    if span.look > 0:
+        corners = f"0 0 {span.look!r} 0 {span.look + 0.5 * (span.end - span.look)!r} 1e-9"
+        lines.append(f"V{LOOK} {LOOK} 0 PWL({corners})")
+    lines += [
+        f".options {options} method=trap",
+        f".tran {first!r} {span.end!r} {show!r} {longest!r} uic",
+        folded(".save", *(f"v({node})" for node in nodes)),
+        ".end",
+        "",
+    ]
+    return "\n".join(lines)
