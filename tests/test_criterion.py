@@ -109,6 +109,15 @@ def test_marginal_says_how_many_chips_would_decide():
     assert answer([0.9] * 32).would_decide == ""
 
 
+def test_few_chips_and_seeds_that_scatter_need_more_of_both():
+    """Eight good chips are too few; where seeds scatter, no number of chips decides alone."""
+    steady = answer([[0.87] * 8, [0.88] * 8, [0.89] * 8])
+    assert steady.would_decide.endswith("chips would decide")
+    blurred = answer([[0.84] * 8, [0.88] * 8, [0.92] * 8])
+    assert blurred.good.count == steady.good.count == 8
+    assert blurred.would_decide.endswith("chips and more seeds would decide")
+
+
 def test_between_loss_and_failure_is_marginal():
     assert answer([0.7] * 32).outcome == "trains with loss"
     assert answer([0.7] * 28 + [0.1] * 4).outcome == "marginal"

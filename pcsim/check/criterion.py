@@ -252,5 +252,17 @@ class Answer:
                 self._above(share(count, count, count, total, self.criterion.confidence))
                 is not None
             ):
-                return f"about {total} chips would decide"
+                too = " and more seeds" if self._blurred(part, total) else ""
+                return f"about {total} chips{too} would decide"
         return f"more than {MOST} chips would be needed to decide"
+
+    def _blurred(self, part: Share, chips: int) -> bool:
+        """Whether the error of these seeds would leave even so many chips undecided."""
+        if part != self.good:
+            return False
+        least, count, most = (
+            round(self._within(offset) / self.chips * chips)
+            for offset in (self.error, 0.0, -self.error)
+        )
+        doubt = share(least, count, most, chips, self.criterion.confidence)
+        return self._above(doubt) is None

@@ -44,6 +44,8 @@ def sweep(
     ] = None,
 ) -> None:
     """Run every combination of the swept fields; stopped, the same command goes on."""
+    from pcsim.report.summary import points
+    from pcsim.report.view import View
     from pcsim.sweep import read_sweep
     from pcsim.sweep import sweep as run_sweep
     from pcsim.sweep.folder import MERGED, SweepFolder
@@ -69,8 +71,11 @@ def sweep(
             report=report,
         )
     found = survey_of(result)
+    if table := points(View(folder.path.stem, str(folder.path), result)):
+        console.print(table.rich())
     tell(found)
     console.print(f"stored in {folder.path / MERGED}", soft_wrap=True)
+    console.print(f"pcsim report {folder.path} shows it", highlight=False, soft_wrap=True)
     if found.done == found.diverged:
         raise typer.Exit(OF_NO_USE)
 

@@ -28,7 +28,7 @@ def tables(view: View) -> list[Rows]:
     """Return every table for which the store has what it needs."""
     if view.kind == "comparison":
         return comparison_tables(view.result)
-    found = [_points(view), _outcomes(view), _verdict(view), _failures(view)]
+    found = [points(view), _outcomes(view), _verdict(view), _failures(view)]
     return [table for table in found if table and table.rows]
 
 
@@ -53,7 +53,7 @@ def headline(view: View) -> str:
     return text[:1].upper() + text[1:] + "." if text else ""
 
 
-def _points(view: View) -> Rows | None:
+def points(view: View) -> Rows | None:
     """Return accuracy (mean, SD, range) and the share converged, one row per point."""
     accuracy, converged = view.values("accuracy"), view.converged()
     if accuracy is None:

@@ -66,7 +66,11 @@ def test_sweep_and_status(call, tmp_path, monkeypatch):
     assert "6/6 points" in out
     assert "6 of 6 points done" in out
     assert "stored in out/study.sweep/sweep.h5" in out
+    assert "pcsim report out/study.sweep shows it" in out
     merged = load(tmp_path / "out" / "study.sweep" / "sweep.h5")
+    rows = [line for line in out.splitlines() if "│ ipc" in line or "│ bp" in line]
+    assert len(rows) == 6
+    assert f"{100 * merged['accuracy'][1, 2, 0]:.2f}" in rows[5], "every point has its line"
     assert merged["accuracy"].shape == (2, 3, 1)
     assert call("study.toml", "--status")[1] == "6 of 6 points done\n"
 
