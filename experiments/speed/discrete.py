@@ -48,7 +48,7 @@ def population(network: Network, replicas: int, fast: bool) -> Discrete:
 def measure() -> list[tuple[str, str, float, float]]:
     """Return rows (case, contestant, milliseconds, ratio to the first contestant of the case)."""
     rows = []
-    for letter, (sizes, batch), rounds in (("S", SMALL, 150), ("L", LARGE, 40)):
+    for letter, (sizes, batch), rounds in (("S", SMALL, 60), ("L", LARGE, 15)):
         title = f"iPC batch, {letter}: {'-'.join(map(str, sizes))}, batch {batch}, T = {T}"
         network = Network.mlp(sizes)
         generator = torch.Generator().manual_seed(0)
@@ -89,6 +89,6 @@ def _replicas(network: Network, batch: int) -> list[tuple[str, str, float, float
         "16 runs in turn": one_after_another,
         "16 replicas at once": lambda: together.batch([y, *hidden, x0]),
     }
-    times = medians(jobs, 40)
+    times = medians(jobs, 20)
     first = times["16 runs in turn"]
     return [("S: 16 seeds", name, 1e3 * s, s / first) for name, s in times.items()]

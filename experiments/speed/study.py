@@ -18,7 +18,40 @@ from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common.keeping import claim, keep
-from . import brian, continuous, device, discrete, hardware, layers, population
+from . import brian, compiled, continuous, device, discrete, hardware, layers, population
+
+ONE, SIDE = "Euler step of 64 chips 64-32-10, 1 ", "Euler step of 64 chips 64-32-10, 32 "
+TARGETS = {
+    (ONE, "ideal, compiled"): 0.5,
+    (ONE, "on hardware, compiled"): 0.8,
+    (ONE, "ecram_li, compiled"): 4.0,
+    (ONE, "reram_sb, compiled"): 4.0,
+    (ONE, "pcm, compiled"): 8.0,
+    (SIDE, "on hardware, compiled"): 1.4,
+    ("ideal step of 16 chips", "compiled"): 1.0,
+    ("400 compiled steps", "2 threads"): 1 / 1.8,
+    ("update of a 256×256 array", "pulsed,"): 2.0,
+    ("iPC batch", "pcsim"): 0.4,
+}
+"""Largest ratio that is aimed at, by the beginnings of a case and of a contestant."""
+MILLISECONDS = {"compiled": 2000.0, "from the cache": 50.0}
+"""Longest times for the code of a chip."""
+SPREAD = 1.3
+"""Largest and smallest cost per chip of compiled steps, over the sizes of a population."""
+
+
+def target(case: str, name: str) -> str:
+    """Return what is aimed at, "" where nothing is."""
+    if case.startswith("code of a chip"):
+        return f"≤ {MILLISECONDS[name]:.0f} ms"
+    if case.startswith("ideal compiled step") and name.endswith("per chip"):
+        return f"within {SPREAD}"
+    if name == "pcsim, fast = false":
+        return ""
+    for (start, who), most in TARGETS.items():
+        if case.startswith(start) and name.startswith(who):
+            return f"≤ {most:.2f}"
+    return ""
 
 
 def on_device(out: Path, name: str) -> None:
@@ -34,16 +67,16 @@ def main(out: Path) -> None:
     """Measure, print, store."""
     claim(out / "speed.h5", "speed")
     rows = discrete.measure() + continuous.measure()
-    rows += population.measure() + hardware.measure() + layers.measure()
+    rows += population.measure() + compiled.measure() + hardware.measure() + layers.measure()
     try:
         rows += brian.measure()
     except UnsupportedError as reason:  # no Brian2, or no compiler
         terminal().print(f"without Brian2's rows: {reason}", markup=False)
     table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
-    for column in ("case", "contestant", "ms", "ratio"):
+    for column in ("case", "contestant", "ms", "ratio", "target"):
         table.add_column(column, justify="left" if column in ("case", "contestant") else "right")
     for case, name, milliseconds, ratio in rows:
-        table.add_row(case, name, f"{milliseconds:.3f}", f"{ratio:.2f}")
+        table.add_row(case, name, f"{milliseconds:.3f}", f"{ratio:.2f}", target(case, name))
     terminal().print(table)
     cases, names, times, ratios = (np.asarray(column) for column in zip(*rows, strict=True))
     variables = {

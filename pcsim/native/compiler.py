@@ -6,6 +6,7 @@ processor's features, so that nothing stale is ever loaded. Nothing is compiled 
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import os
@@ -14,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,6 +38,10 @@ SHORT = 2000
 COMPILERS = ("cc", "gcc", "clang")
 SECONDS = 60.0
 """A compiler that takes longer is given up."""
+
+
+class CacheWarning(UserWarning):
+    """Compiled code cannot be kept."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def _folder() -> Path:
             return folder
     except OSError:
         pass
-    return _temporary_folder()
+    return _temporary_folder(folder)
 
 
 def _private(folder: Path) -> bool:
@@ -117,9 +123,17 @@ def _private(folder: Path) -> bool:
 
 
 @cache
-def _temporary_folder() -> Path:
+def _temporary_folder(instead_of: Path) -> Path:
     """Return a folder for this process, where the cache cannot be written."""
-    return Path(tempfile.mkdtemp(prefix="pcsim-native-"))
+    warnings.warn(
+        f"engine native: {instead_of} cannot be written, or others can write there: code is "
+        f"compiled again in every process",
+        CacheWarning,
+        stacklevel=2,
+    )
+    folder = tempfile.mkdtemp(prefix="pcsim-native-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _compile(compiler: str, source: str, path: Path) -> None:

@@ -166,9 +166,20 @@ class Devices(Writer):
                     key, law = self._fresh("key"), drawn.law.upper()
                     self._pointer(Array("keys", drawn.key, ""), f"{key}s", 1, "const uint64_t")
                     self.head.append(f"const uint64_t {key} = {key}s[0];")
-                    before.append(f"#pragma omp simd\n{loop}")
-                    before.append(
-                        f"{c}[b] = {law}_AT({key}, step, {array.offset}(uint64_t){open_}[b]);"
+                    all_, first = self._fresh("all"), f"{array.offset}(uint64_t)i0 * {array.pre}"
+                    self._scratch(all_, size)
+                    at = f"{array.offset}(uint64_t){open_}[b]"
+                    normal = int(drawn.law == "normal")
+                    # Four numbers cost as much as one: where many are needed, all are drawn.
+                    before.extend(
+                        [
+                            f"if ({count} * 4 < rows * {array.pre}) {{\n#pragma omp simd\n{loop}",
+                            f"{c}[b] = {law}_AT({key}, step, {at});",
+                            "} else {",
+                            f"FILL_REAL({all_}, {key}s, 1, (int64_t)rows * {array.pre}, step, "
+                            f"{first}, {normal});",
+                            f"{loop} {c}[b] = {all_}[{open_}[b] - i0 * {array.pre}];\n}}",
+                        ]
                     )
                 else:
                     gather.append(f"{c}[b] = {text};")

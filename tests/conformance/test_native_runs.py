@@ -63,13 +63,16 @@ READ = {"kind": "read_noise", "where": "weight", "sigma": 0.1}
 CYCLES = {"kind": "linear_device", "dw_min": 0.01, "w_max": 1.5, "w_min": -1.5, "cycle_noise": 0.3}
 
 
-def pieces():
+OUTPUTS = {"kind": "read_noise", "where": "output", "sigma": 0.5}
+
+
+def pieces(**more):
     from hw_models import describe
 
-    return describe("ideal", {"read": READ, "cycles": CYCLES}).substrate()
+    return describe("ideal", {**more, "read": READ, "cycles": CYCLES}).substrate()
 
 
-def population(ids, threads=1, samples=1, circuit=None, engine=Native):
+def population(ids, threads=1, samples=1, circuit=None, engine=Native, **more):
     """Return chips after two presentations, with noise of the circuit, of reads and of writes."""
     circuit = circuit or Algebraic(tau_w=5.0, sigma_x=0.1)
     flat = torch.stack(
@@ -79,7 +82,7 @@ def population(ids, threads=1, samples=1, circuit=None, engine=Native):
         ]
     )
     noise = Seeded(4, ids)
-    chips = Chips(pieces(), ids, seed=2, dt=DT, noise=noise, dtype=torch.float64)
+    chips = Chips(pieces(**more), ids, seed=2, dt=DT, noise=noise, dtype=torch.float64)
     own = {"noise": Seeded(9, ids), "threads": threads}
     if engine is Continuous:
         drawn = Seeded(9, ids)
@@ -147,6 +150,33 @@ def test_a_chip_alone_is_the_chip_among_others_and_threads_change_nothing(sample
         for name, value in shown(alone).items():
             assert torch.equal(value[0], results[1][name][row]), (k, name)
     assert not torch.equal(results[1]["w"][0], results[1]["w"][1]), "control"
+
+
+def test_a_chip_alone_is_the_chip_among_a_thousand():
+    """Bit for bit."""
+    ids = list(range(1000))
+    many, _ = population(ids, threads=2)
+    show(many, ids, 0, 1, 10)
+    together = shown(many)
+    for k in (0, 500, 999):
+        alone, _ = population([k])
+        show(alone, [k], 0, 1, 10)
+        for name, value in shown(alone).items():
+            assert torch.equal(value[0], together[name][k]), (k, name)
+    assert not torch.equal(together["w"][0], together["w"][999]), "control"
+
+
+@pytest.mark.parametrize("engine", [Native, Continuous])
+def test_an_unrelated_source_changes_nothing(engine):
+    """Bit for bit: noise of what is read out is no noise of what learns."""
+    ids, found = [5, 2], []
+    loud = OUTPUTS | {"where": "rate"}
+    for more in ({}, {"outputs": OUTPUTS}, {"rates": loud}):
+        chips, _ = population(ids, engine=engine, **more)
+        show(chips, ids, 0, 1, 30)
+        found.append(shown(chips))
+    assert all(torch.equal(value, found[1][name]) for name, value in found[0].items())
+    assert not torch.equal(found[0]["w"], found[2]["w"]), "control: a related one"
 
 
 def test_steps_at_once_are_steps_one_by_one():
@@ -285,8 +315,22 @@ def test_a_cache_that_cannot_be_written_costs_time_only(monkeypatch, tmp_path):
     blocked.write_text("not a folder")
     monkeypatch.setattr("pcsim.native.compiler.pooch.os_cache", lambda name: blocked)
     compiler.library.cache_clear()
-    assert isinstance(build(), Native)
+    with pytest.warns(compiler.CacheWarning, match="cannot be written"):
+        assert isinstance(build(), Native)
     compiler.library.cache_clear()
+
+
+def test_code_of_another_processor_is_never_loaded(monkeypatch, tmp_path):
+    """A home folder that an old machine shares: every processor has its own code there."""
+    monkeypatch.setattr("pcsim.native.compiler.pooch.os_cache", lambda name: tmp_path)
+    found = []
+    for flags in ("flags: avx512f", "flags: avx512f", "flags: sse2"):
+        monkeypatch.setattr(compiler, "_processor", lambda flags=flags: flags)
+        compiler.library.cache_clear()
+        assert compiler.library("int pcsim_probe;\n").code is not None
+        found.append(len(list((tmp_path / "native").glob("*.so"))))
+    compiler.library.cache_clear()
+    assert found == [1, 1, 2]
 
 
 def test_one_wrong_number_in_the_code_is_seen(monkeypatch):
