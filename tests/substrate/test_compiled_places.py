@@ -75,7 +75,7 @@ PLACES = {
     },
     "wires": {"a": {"kind": "ir_drop", "ratio": 0.02, "columns": 64}},
     "converter": {"a": {"kind": "converter", "where": "rate", "bits": 4, "dither": True}},
-    "memory of units": {"a": {"kind": "coloured_noise", "sigma": 0.3, "tau_c": 0.3}},
+    "asked twice": {"a": {"kind": "coloured_noise", "sigma": 0.3, "tau_c": 0.3, "where": "rate"}},
 }
 WRITES = {"a": {"kind": "linear_device", **DEVICE}}
 
