@@ -20,6 +20,8 @@ VERDICT = {
     "accuracy": "test accuracy (fraction)",
 }
 
+SENTENCES = ("margins", "specs", "remedies")
+"""Attributes that are the answer of a store of their own."""
 OF_A_RUN = ("settled_at", "margin")
 """What describes the integration, and is no property of a chip."""
 
@@ -34,6 +36,9 @@ def tables(view: View) -> list[Rows]:
 
 def headline(view: View) -> str:
     """Return the numbers one wants first, as a sentence; empty if there are none."""
+    told = [str(view.result.attrs[name]) for name in SENTENCES if name in view.result.attrs]
+    if told and view.kind != "check":
+        return " ".join(told)
     words = []
     accuracy, outcome = view.values("accuracy"), view.outcomes()
     if view.kind == "comparison":

@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import report_stores
 from matplotlib.figure import Figure
@@ -18,6 +19,7 @@ from pcsim.check import DIGITS, physical
 from pcsim.report import answer
 from pcsim.report.view import View
 from pcsim.rows import Rows
+from pcsim.store import Result, Variable
 
 
 def text_of(page: Path) -> str:
@@ -128,6 +130,14 @@ def test_a_stored_table_of_another_command_is_shown_before_the_chip(tmp_path: Pa
     places = [words.index(t) for t in ("All rows", "Margins of <noise>", "The chip", "reproduce")]
     assert places == sorted(places)
     assert words.count("noise.sigma") == 1, "it is not among the provenance too"
+
+
+def test_a_store_of_margins_opens_with_its_sentence(tmp_path: Path) -> None:
+    loss = Variable(("trial", "seed"), np.zeros((2, 3)))
+    attrs = {"margins": "noise.sigma may grow 3.2 times", "answer": "{}"}
+    store.save(Result({"loss": loss}, {}, attrs), tmp_path / "margins.h5")
+    words = text_of(pcsim.report(tmp_path / "margins.h5"))
+    assert words.count("noise.sigma may grow 3.2 times") == 1
 
 
 def test_several_checks_have_their_outcomes_in_the_contents(tmp_path: Path) -> None:
