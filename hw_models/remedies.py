@@ -15,11 +15,12 @@ from math import sqrt
 from typing import Any
 
 from hw_models.converters import Converter
-from hw_models.description import Hardware
+from hw_models.description import Hardware, describe
 from hw_models.piece import Piece
 from hw_models.plasticity import LinearDevice
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_device import Device
+from hw_models.plasticity_multiplier import LearningMultiplier
 from hw_models.plasticity_rules import UpdateAccumulator
 from hw_models.quantize import QuantizedWeights
 
@@ -94,6 +95,48 @@ def _range(factor: float) -> Callable[[Hardware], Changes | None]:
         return found or None
 
     return changes
+
+
+def _matched(weight: float, pulses: int) -> Callable[[Hardware], Changes | None]:
+    """Return devices whose full conductance is `weight`, behind an accumulator of `pulses`."""
+
+    def changes(hardware: Hardware) -> Changes | None:
+        narrow = {
+            name: _changed(place, {"range": weight})
+            for name, device, place in _devices(hardware)
+            if device.range > weight
+        }
+        if not narrow:
+            return None
+        held = _accumulator(pulses)(describe(hardware, narrow))
+        return held and {**held, **narrow}
+
+    return changes
+
+
+def _on_multiplier(fields: Mapping[str, Any]) -> Callable[[Hardware], Changes | None]:
+    """Return learning multipliers with other fields, where none of these is in use."""
+
+    def changes(hardware: Hardware) -> Changes | None:
+        found: Changes = {
+            name: dict(fields)
+            for name, piece in _of(hardware, LearningMultiplier)
+            if not any(getattr(piece, field) for field in fields)
+        }
+        return found or None
+
+    return changes
+
+
+def _buffered(hardware: Hardware) -> Changes | None:
+    """Return the fast array with a buffer that releases whole pulses of the slow devices."""
+    fast = _transfer(hardware)
+    if fast is None:
+        return None
+    device = next(device for _, device in _of(hardware, LinearDevice))
+    fast["transfer"] |= {"in_turn": True}
+    buffer = UpdateAccumulator(threshold=device.quantum)
+    return {**fast, "buffer": buffer.model_dump(mode="json")}
 
 
 def _several(count: int) -> Callable[[Hardware], Changes | None]:
@@ -199,6 +242,14 @@ REMEDIES: tuple[Remedy, ...] = (
         lines=_PERIPHERY,
     ),
     Remedy(
+        "range matched, accumulator of 50 pulses",
+        "full conductance stands for a weight of 0.3, and a sum of fifty pulses is written at once",
+        _matched(0.3, 50),
+        devices=1,
+        lines="gain of the periphery, one comparator per weight",
+        sources=(_MIXED,),
+    ),
+    Remedy(
         "4 devices per weight",
         "pulses go to four devices in turn, which are read together",
         _several(4),
@@ -215,6 +266,29 @@ REMEDIES: tuple[Remedy, ...] = (
         time="one read of the fast array in ten writes",
         automatic=False,
         sources=("Gokmen and Haensch, Frontiers in Neuroscience 14, 103 (2020), Tiki-Taka",),
+    ),
+    Remedy(
+        "fast array with buffer",
+        "Tiki-Taka v2: columns of the fast array add to a buffer, which writes whole pulses",
+        _buffered,
+        devices=3,
+        lines="read and write lines of the second array, a word per weight, and its clock",
+        time="one read of a column of the fast array in ten writes",
+        automatic=False,
+        sources=("Gokmen, Frontiers in Artificial Intelligence 4, 699148 (2021), TTv2",),
+    ),
+    Remedy(
+        "chopped multiplier",
+        "the learning multiplier changes the sign of its inputs and output every 2 s",
+        _on_multiplier({"chop": 4.0}),
+        lines="a clock that runs by itself, switches at each multiplier",
+        sources=("Enz and Temes, Proceedings of the IEEE 84, 1584 (1996), autozeroing, chopping",),
+    ),
+    Remedy(
+        "leaking weights",
+        "a leak of 1 % pulls each weight to zero, so that offsets of plasticity stay bounded",
+        _on_multiplier({"leak": 0.01}),
+        lines="a resistor per weight",
     ),
     Remedy(
         "zero shifted to the symmetry point",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from hw_models.formula import Formula
 from hw_models.numbers import Positive, Seconds
 from hw_models.quantize import QuantizedWeights
 from pcsim.frozen import Frozen
@@ -62,7 +63,11 @@ def _standing(hardware: Hardware) -> Iterator[str]:
 def _hides(hardware: Hardware) -> Iterator[bool]:
     """Yield whether each piece leaves an exact weight behind what is read."""
     for piece in hardware.pieces.values():
-        yield piece.kind in READ_ONLY or (isinstance(piece, QuantizedWeights) and piece.accumulator)
+        yield (
+            piece.kind in READ_ONLY
+            or (isinstance(piece, QuantizedWeights) and piece.accumulator)
+            or (isinstance(piece, Formula) and piece.site == "weight")
+        )
 
 
 def about_chip(hardware: Hardware) -> Iterator[str]:

@@ -234,7 +234,9 @@ def _tried(chips: Chips, site: Site, dtype: torch.dtype, passed: int) -> tuple[f
         transform = chips.transform(site, 0, shape)
         if transform is None:
             return 0.0, 0.0, 0.0
-        symbols: dict[str, Tensor] = dict.fromkeys(("w", "x", *transform.aggregates), other)
+        symbols: dict[str, Tensor] = dict.fromkeys(
+            ("w", "x", "tau_w", *transform.aggregates), other
+        )
         for _ in range(2):
             chips.clock.step += passed
             transform(s, **symbols)

@@ -12,6 +12,8 @@ from hw_models.converters import Converter
 from hw_models.description import Hardware
 from hw_models.noise import ReadNoise
 from hw_models.piece import Piece
+from hw_models.plasticity_device import Device
+from hw_models.plasticity_rules import UpdateAccumulator
 from hw_models.presets.programmed import PROGRAMMED
 from hw_models.presets.substrates import SUBSTRATES
 from hw_models.presets.training import TRAINING
@@ -68,6 +70,22 @@ def _trained(device: Hardware) -> Hardware:
     )
 
 
+def _matched(chip: Hardware, weight: float, pulses: int) -> Hardware:
+    """Return a chip whose full conductance is `weight`, with sums of so many pulses written."""
+    device = chip.pieces["device"]
+    assert isinstance(device, Device)
+    narrow = type(device).model_validate(device.model_dump() | {"range": weight})
+    held = {"accumulator": UpdateAccumulator(threshold=pulses * narrow.quantum)}
+    return chip.model_copy(
+        update={
+            "name": chip.name.replace("_chip", "_matched_chip"),
+            "about": f"{chip.about}; full conductance is a weight of {weight:g}, and requests add "
+            f"up beside each device until they are {pulses} pulses",
+            "pieces": held | {**chip.pieces, "device": narrow},
+        }
+    )
+
+
 def _programmed(device: Hardware) -> Hardware:
     """Return the chip with arrays that are programmed by a host that keeps the exact weights."""
     return Hardware(
@@ -118,8 +136,11 @@ _ARRAYS = ("idealized", "gokmen_vlasov")
 """Specifications of devices that nobody has built: no chips."""
 _BY_NAME = {one.name: one for one in (*PROGRAMMED, *SUBSTRATES)}
 
+_TRAINED = {one.name: _trained(one) for one in TRAINING if one.name not in _ARRAYS}
+
 CHIPS: tuple[Hardware, ...] = (
-    *(_trained(device) for device in TRAINING if device.name not in _ARRAYS),
+    *_TRAINED.values(),
+    *(_matched(_TRAINED[name], 0.3, 50) for name in ("reram_sb", "reram_es")),
     *(_programmed(_BY_NAME[name]) for name in ("pcm_programmed", "rram_wan")),
     _without_host(
         _BY_NAME["brainscales2"],

@@ -80,6 +80,27 @@ def test_published_parameters_come_back_from_the_simulated_devices(hardware):
         assert math.isfinite(found.symmetry)
 
 
+@pytest.mark.parametrize(
+    ("name", "nA", "knee"), [("sonos", 19.9, 176), ("sonos_5_days", 34.6, 207)]
+)
+def test_currents_of_flash_spread_and_hiss_as_measured(name, nA, knee):
+    """σ = A(1 − e^{−I/B}) of 1600 nA; the read noise has 12.6 and 215."""
+    size, reads = 4000, 60
+    for w in (0.0, 0.2, -0.3, 0.9):
+        chips = Chips(describe(name, {}).substrate(), [0], seed=1, dt=0.1, noise=Seeded(2))
+        read, seen = chips.transform("weight", 0, (1, size)), []
+        for _ in range(reads):
+            seen.append(1600 * read(torch.full((1, 1, size), w)).numpy().ravel())
+            chips.advance()
+        current = 1600 * abs(w)
+        spread, hiss = np.mean(seen, axis=0).std(), np.std(seen, axis=0).mean()
+        noise = 12.6 * (1 - math.exp(-current / 215))
+        expected = math.hypot(nA * (1 - math.exp(-current / knee)), noise / math.sqrt(reads))
+        assert spread == pytest.approx(expected, rel=0.04, abs=1e-9)
+        assert hiss == pytest.approx(noise, rel=0.05, abs=1e-3)
+        assert np.mean(seen) == pytest.approx(1600 * w, abs=2.0)
+
+
 def test_another_device_would_not_pass():
     """Control: parameters of one preset against the devices of another."""
     wrong = bench.published(describe("ecram_li", {}))

@@ -10,9 +10,10 @@ from hw_models.quantize import QuantizedWeights
 from hw_models.remedies import REMEDIES, applicable
 
 CHIPS = known_presets() | {
+    "offset": describe("ideal", {"m": {"kind": "learning_multiplier", "offset_spread": 0.003}}),
     "coarse": Hardware(
         name="coarse", pieces={"weights": QuantizedWeights(bits=4, accumulator=False)}
-    )
+    ),
 }
 
 
@@ -36,6 +37,30 @@ def test_an_accumulator_releases_what_the_device_can_write():
     assert made["threshold"] == pytest.approx(10 * 0.002)
     again = describe(preset("reram_sb"), {"accumulator": made})
     assert not {"accumulator", "accumulator of 10 pulses"} & applicable(again).keys()
+
+
+def test_a_matched_range_comes_with_its_own_pulses():
+    chip = preset("reram_sb")
+    better = describe(chip, applicable(chip)["range matched, accumulator of 50 pulses"][1])
+    assert better.pieces["device"].range == 0.3
+    assert better.pieces["accumulator"].threshold == pytest.approx(50 * 0.002 * 0.3)
+    again = applicable(better)
+    assert "range matched, accumulator of 50 pulses" not in again
+
+
+def test_a_buffered_fast_array_writes_whole_pulses_of_the_slow_one():
+    changes = applicable(preset("ecram_li"))["fast array with buffer"][1]
+    assert changes["buffer"]["threshold"] == pytest.approx(0.002)
+    assert changes["transfer"]["in_turn"] is True
+
+
+def test_remedies_of_the_multiplier_need_one():
+    assert "chopped multiplier" not in applicable(preset("ecram_li"))
+    offset = {"multiplier": {"kind": "learning_multiplier", "offset_spread": 0.003}}
+    found = applicable(describe("ideal", offset))
+    assert found["chopped multiplier"][1] == {"multiplier": {"chop": 4.0}}
+    assert found["leaking weights"][1] == {"multiplier": {"leak": 0.01}}
+    assert all(found[name][0].automatic for name in ("chopped multiplier", "leaking weights"))
 
 
 def test_four_devices_are_finer_and_more_alike():

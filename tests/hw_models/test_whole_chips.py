@@ -48,6 +48,19 @@ def test_chips_are_their_devices_with_the_periphery_of_their_source():
         assert sigmas == {"noise": 0.1, "noise_back": 0.1}
 
 
+@pytest.mark.parametrize(("name", "dw"), [("reram_sb", 0.002), ("reram_es", 0.00135)])
+def test_a_matched_chip_is_its_chip_with_one_range_and_an_accumulator_in_front(name, dw):
+    plain, matched = preset(f"{name}_chip"), preset(f"{name}_matched_chip")
+    first, *others = matched.pieces
+    assert first == "accumulator", "requests add up before the device sees them"
+    assert others == list(plain.pieces)
+    assert matched.pieces["accumulator"].threshold == pytest.approx(50 * dw * 0.3)
+    changed = {n for n in plain.pieces if plain.pieces[n] != matched.pieces[n]}
+    assert changed == {"device"}
+    fields = matched.pieces["device"].model_dump()
+    assert fields == plain.pieces["device"].model_dump() | {"range": 0.3}
+
+
 def test_a_range_that_follows_the_errors_makes_no_difference_to_small_ones():
     piece = Converter(where="feedback", bits=6, range=2.0, auto_range=True)
     _, read = transform(piece, (101,))

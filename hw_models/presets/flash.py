@@ -1,0 +1,51 @@
+"""Charge-trapping flash (SONOS): programmed currents with the spread and noise that were measured.
+
+σ(I) = A (1 − e^{−I/B}),   weight 1 is the largest current, 1600 nA
+"""
+
+from __future__ import annotations
+
+from hw_models.description import Hardware
+from hw_models.formula import Formula
+from pcsim.substrate import Draw
+
+FULL = 1600.0
+"""Largest current that stores a weight, nA."""
+_SOURCES = (
+    "Agrawal et al., IEDM 2022, 21.7, subthreshold operation of SONOS analog memory, 40 nm, "
+    "via CrossSim (Sandia National Laboratories)",
+)
+_SPREAD = "sign(s)*clip(abs(s) + size*(1 - exp(-abs(s)/knee))*{}, 0, 1e30)"
+
+
+def _sonos(name: str, when: str, size: float, knee: float) -> Hardware:
+    """Return SONOS cells with a spread A, B (nA); the cell of a pair that is off has none."""
+    return Hardware(
+        name=name,
+        about=f"SONOS flash, programmed currents {when}: spread of devices and noise of reads "
+        "(the drift of the mean, up to 7 % of full scale in 5 days, is left out)",
+        sources=_SOURCES,
+        pieces={
+            "programming": Formula(
+                site="weight",
+                becomes=_SPREAD.format("e"),
+                constants={"size": size / FULL, "knee": knee / FULL},
+                draws={"e": Draw()},
+                about=f"spread of programmed currents {when}",
+            ),
+            "read": Formula(
+                site="weight",
+                becomes=_SPREAD.format("xi"),
+                constants={"size": 12.58037 / FULL, "knee": 215.36557 / FULL},
+                noise={"xi": "normal"},
+                about="noise of each read of a current",
+            ),
+        },
+    )
+
+
+FLASH: tuple[Hardware, ...] = (
+    _sonos("sonos", "when just programmed", 19.88665, 176.3115),
+    _sonos("sonos_5_days", "after 5 days", 34.57909, 207.34309),
+)
+"""Weights as flash presents them after programming."""
