@@ -24,6 +24,7 @@ from pcsim.cli import (
     hardware,
     report,
     run,
+    spice_cells,
     sweep,
 )
 from pcsim.cli.exit_codes import IN_WORDS, USER_ERROR
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data", help="Find, fetch and verify data sets.")
 app.add_typer(hardware.app, name="hardware", help="Describe, check and fit hardware.")
+app.add_typer(spice_cells.app, name="spice", help="Netlists for ngspice, transistors, and back.")
 
 
 def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
