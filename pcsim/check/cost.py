@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hw_models.cost import COLUMNS, UNNAMED_TAU, Estimate, cells, estimates, plainly
 from pcsim.config import Config
 from pcsim.maps import Dense
 from pcsim.rows import Rows
 from pcsim.timing import Timing
+
+if TYPE_CHECKING:
+    from hw_models.cost import Estimate
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,14 @@ class Cost:
     @property
     def sentence(self) -> str:
         """How iPC compares with BP and PC."""
+        from hw_models.cost import plainly
+
         return plainly(list(self.estimates))
 
     def tables(self) -> list[Rows]:
         """Return the estimates, and where the entries come from."""
+        from hw_models.cost import COLUMNS, cells
+
         tau = f"τ_x = {self.tau_x:.3g} s" + (" (assumption)" if self.assumed else "")
         caption = (
             f"One training, {self.samples} presentations, {tau}. Energy at typical entries, range "
@@ -75,6 +81,8 @@ class Cost:
 
 def cost_of(config: Config, samples: int) -> Cost | None:
     """Return the cost of a check's training; None where arrays are not dense, or time is no sum."""
+    from hw_models.cost import UNNAMED_TAU, estimates
+
     network = config.network.build()
     maps = [node.map for node in network.nodes if node.parents]
     if config.run.automatic or not all(isinstance(one, Dense) for one in maps):
