@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pcsim.config import Config
 from pcsim.maps import Dense
 from pcsim.rows import Rows
 from pcsim.timing import Timing
-
-if TYPE_CHECKING:
-    from hw_models.cost import Estimate
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,8 @@ class Cost:
     """Seconds of a time constant on the chip."""
     assumed: bool
     """Whether that number is nobody's: the chip's own is not known."""
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[Any, ...]
+    """One `hw_models.cost.Estimate` for each rule and way to run it."""
 
     @property
     def sentence(self) -> str:
