@@ -102,6 +102,8 @@ def test_stored_configurations_of_before_are_read(name):
         assert config.circuit == KINDS[name](**SET_BEFORE[name])
     again = json.loads(config.to_json())
     for section, fields in again.items():
+        if section == "spice":  # an engine of later versions
+            continue
         for field, value in fields.items():
             new = (section, field) in {("data", "sha256"), ("data", "shuffled"), ("run", "engine")}
             if (section, field) == ("hardware", "device") and value:

@@ -101,7 +101,7 @@ def test_own_graphs_run_like_what_they_are():
 @pytest.mark.parametrize(
     ("node", "words"),
     [
-        ({"shape": [10], "map": {"type": "dens"}}, "map.type: must be one of dense, convolution"),
+        ({"shape": [10], "map": {"type": "dens"}}, "map.type: must be one of scores, mix, dense"),
         ({"shape": [10], "map": {"type": "dense", "n": 3}}, "map.n: unknown name; known for 'dens"),
         ({"shape": [10], "map": {"type": "dense"}}, "cannot be made of these fields"),
         ({"shape": [10], "energy": {"type": "laplace"}}, "energy.type: must be one of gaussian"),

@@ -29,6 +29,7 @@ from pcsim.terminal import progress, terminal
 
 from ..common.keeping import claim, keep
 
+PAGE = "offset.md"
 TOLERANCE = 0.01
 """Excess loss per unit, ½ mean squared error."""
 GAMMA = 0.4
