@@ -19,11 +19,11 @@ import pcsim
 from hw_models.kind_pages import example, example_text, kind_rows
 from hw_models.pieces import PIECES
 from hw_models.printed import equations
-from pcsim.allowed import allowed, default_of
 from pcsim.cli import app
 from pcsim.config import Config
-from pcsim.config_pages import sections
-from pcsim.field_pages import first_sentence, is_tag, meaning, models_of
+from pcsim.fields.allowed import allowed, default_of
+from pcsim.fields.config_pages import sections
+from pcsim.fields.pages import first_sentence, is_tag, meaning, models_of
 from pcsim.meaning import needs_of
 
 ROOT = Path(__file__).parents[1]

@@ -11,7 +11,7 @@ from hw_models.plasticity_device import Device
 from hw_models.preset_file import value_text
 from hw_models.quantize import QuantizedWeights
 from hw_models.whole_chip import READ_ONLY, about_chip
-from pcsim.field_pages import is_tag
+from pcsim.fields.pages import is_tag
 
 _KEPT = ("retention", "conductance_drift", "pcm_drift")
 _READ = ("membrane", "rate", "error", "product", "feedback", "weight", "output")

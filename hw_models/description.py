@@ -12,7 +12,7 @@ from pydantic import Field, SerializeAsAny, ValidationError
 from hw_models.pieces import PIECES, Piece
 from hw_models.whole_chip import WholeChip
 from pcsim.errors import ConfigError
-from pcsim.explain import explanations
+from pcsim.fields.explain import explanations
 from pcsim.frozen import Frozen
 from pcsim.substrate import Effect, Substrate
 

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from hw_models.description import make_piece
 from hw_models.pieces import PIECES, Piece
 from hw_models.printed import equations
-from pcsim.allowed import in_toml
 from pcsim.errors import ConfigError
-from pcsim.field_pages import field_lines, first_sentence
+from pcsim.fields.allowed import in_toml
+from pcsim.fields.pages import field_lines, first_sentence
 
 
 def example(kind: str) -> Piece:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
-from pcsim.allowed import unit_of
+from pcsim.fields.allowed import unit_of
 from pcsim.frozen import Frozen
 from pcsim.quantity import Misplaced
 from pcsim.substrate import Effect

@@ -22,10 +22,10 @@ from hw_models.description import Hardware, try_piece
 from hw_models.piece import Piece
 from hw_models.schema import LINE
 from hw_models.whole_chip import WholeChip
-from pcsim.allowed import allowed, default_of, in_toml, unit_of
 from pcsim.errors import ConfigError
-from pcsim.explain import explanations
-from pcsim.field_pages import first_sentence, is_tag, meaning, wrapped
+from pcsim.fields.allowed import allowed, default_of, in_toml, unit_of
+from pcsim.fields.explain import explanations
+from pcsim.fields.pages import first_sentence, is_tag, meaning, wrapped
 from pcsim.frozen import Frozen
 from pcsim.quantity import shown
 

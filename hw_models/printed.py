@@ -9,8 +9,8 @@ from hw_models.clock import clock_of
 from hw_models.description import Hardware
 from hw_models.piece import Piece
 from hw_models.whole_chip import about_chip
-from pcsim.allowed import unit_of
-from pcsim.field_pages import meaning
+from pcsim.fields.allowed import unit_of
+from pcsim.fields.pages import meaning
 from pcsim.frozen import Frozen
 from pcsim.quantity import Unit
 from pcsim.quantity import shown as with_unit

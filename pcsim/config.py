@@ -16,7 +16,7 @@ from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Algebraic, CircuitConfig
 from pcsim.datasets import own
 from pcsim.errors import ConfigError, DataError
-from pcsim.explain import explanations
+from pcsim.fields.explain import explanations
 from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole, dotted
 from pcsim.hardware import HardwareConfig
 from pcsim.meaning import LeftOutWarning, meaningless, of_other_circuits, sentence, without
@@ -187,7 +187,7 @@ class Convergence(Frozen):
     must be less than rtol·|F| + atol·|F(0)| per window, at every test over a quarter of that span;
     F must not lie well above the lowest energy seen, and must not swing with a period. The rate of
     the energy is tested, not its size, so that slow but steady progress goes on. See
-    `pcsim.convergence_window` for the whole criterion and how often it errs.
+    `pcsim.runner.convergence_window` for the whole criterion and how often it errs.
     """
 
     window: Count = 200

@@ -19,7 +19,7 @@ from pcsim.substrate.effect import COMMON_SITES, stacked
 
 if TYPE_CHECKING:
     from pcsim.config import Config
-    from pcsim.replicas import Replicas
+    from pcsim.runner.replicas import Replicas
 
 
 class Described(Protocol):

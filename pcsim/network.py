@@ -250,7 +250,7 @@ class Network:
     def levelled(self) -> bool:
         """Whether all paths from a free or transparent node to the datum are equally long.
 
-        Only then is Z-IL backpropagation; `pcsim.levelling` makes any network so.
+        Only then is Z-IL backpropagation; `pcsim.architectures.levelling` makes any network so.
         """
         return all(
             self.detour(parent, index) == 0

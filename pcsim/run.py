@@ -6,21 +6,22 @@ import os
 from contextlib import nullcontext
 from pathlib import Path
 
-from pcsim import checkpoint, store
-from pcsim.automatic import Automatic
-from pcsim.chip_run import ChipRun
+from pcsim import store
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
 from pcsim.interruption import exit_code
-from pcsim.record import trajectories_of
 from pcsim.recording import Recording
-from pcsim.results import chip_result, training_result
+from pcsim.runner import checkpoint
+from pcsim.runner.automatic import Automatic
+from pcsim.runner.chip_run import ChipRun
+from pcsim.runner.recorder import trajectories_of
+from pcsim.runner.results import chip_result, training_result
+from pcsim.runner.training import Training
 from pcsim.status import Report
 from pcsim.store import Result
 from pcsim.store.files import check_suffix, remove_leftovers
 from pcsim.store.files import check_target as check_file
 from pcsim.store.lock import held
-from pcsim.training import Training
 
 
 def run(

@@ -37,7 +37,7 @@ from pcsim.config import (
 )
 from pcsim.datasets import Dataset, own
 from pcsim.errors import ConfigError
-from pcsim.explain import explanations
+from pcsim.fields.explain import explanations
 from pcsim.frozen import Count, Frozen, Whole
 from pcsim.hardware import Described, Device, HardwareConfig
 from pcsim.meaning import without

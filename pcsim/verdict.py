@@ -17,8 +17,8 @@ error (`pcsim.trend`):
     rises        share of steps in which F grew, where F must not grow (full batch, nothing reset,
                  algebraic circuit)
 
-An automatic run is settled, or rings, by its own criterion (`pcsim.convergence_window`) instead,
-and each chip is judged by its records up to its own stop.
+An automatic run is settled, or rings, by its own criterion (`pcsim.runner.convergence_window`)
+instead, and each chip by its records up to its own stop.
 
 A chip has *converged* if it descended and settled; it *stalled* if it settled without descending;
 it is *descending* if it is still on its way down; it *rebounded* if it came down and went up again;
@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.table import Table
 
-from pcsim.convergence_window import REBOUND, SCATTERS
+from pcsim.runner.convergence_window import REBOUND, SCATTERS
 from pcsim.store import Result
 from pcsim.trend import Trend, block_means, period, swing, trend
 

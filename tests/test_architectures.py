@@ -4,18 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from pcsim import checkpoint, config, store
+from pcsim import config, store
+from pcsim.architectures.levelling import levelled
 from pcsim.circuit import Circuit
 from pcsim.circuits.support import refuse
 from pcsim.energies import Categorical, Gaussian
 from pcsim.errors import ConfigError, DataError, UnsupportedError
 from pcsim.kernels.field import Field
 from pcsim.kernels.parameters import initial_parameters
-from pcsim.levelling import levelled
 from pcsim.maps import Convolution, Dense, Embedding, LayerNorm, Mix, Pool, Scores, Sum
 from pcsim.network import Network, Node
 from pcsim.run import run
-from pcsim.training import Training
+from pcsim.runner import checkpoint
+from pcsim.runner.training import Training
 
 CNN = {
     "kind": "cnn",

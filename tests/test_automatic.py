@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from pcsim import config, datasets, run, store
-from pcsim.automatic import Automatic
 from pcsim.config import Config
 from pcsim.divergence import LIMIT
 from pcsim.errors import ConfigError, InterruptedRunError
+from pcsim.runner.automatic import Automatic
+from pcsim.runner.training import Training
 from pcsim.status import Status
 from pcsim.store import Result
-from pcsim.training import Training
 from tests.criterion import stop_of
 
 WINDOW, RTOL = 50, 2e-2

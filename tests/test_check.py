@@ -283,7 +283,7 @@ def test_shuffled_labels_never_train():
 
 
 def test_shuffled_labels_are_the_same_labels_dealt_out_anew():
-    from pcsim.task import Task
+    from pcsim.runner.task import Task
 
     whole = config.changed(SETTING, {"data": {"limit": 0}})
     plain, dealt = (

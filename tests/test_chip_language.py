@@ -17,10 +17,10 @@ from hw_models.description import Hardware, make_piece
 from hw_models.kind_pages import example, kind_page
 from hw_models.preset_file import examine, load, text
 from hw_models.schema import FILE, LINE, hardware_schema
-from pcsim.allowed import allowed
 from pcsim.cli import main
-from pcsim.config_pages import section_page, sections
-from pcsim.config_schema import config_schema
+from pcsim.fields.allowed import allowed
+from pcsim.fields.config_pages import section_page, sections
+from pcsim.fields.config_schema import config_schema
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "chip_language.md").read_text(encoding="utf-8")

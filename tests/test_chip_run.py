@@ -7,10 +7,11 @@ import pytest
 import torch
 import xarray
 
-from pcsim import checkpoint, chip_checkpoint, config, run, store
-from pcsim.chip_run import ChipRun, StabilityWarning
+from pcsim import config, run, store
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.runner import checkpoint, chip_checkpoint
+from pcsim.runner.chip_run import ChipRun, StabilityWarning
 from pcsim.verdict import verdict_from
 from tests.criterion import stop_of
 
@@ -52,7 +53,7 @@ CIRCUITS = {
 
 
 @pytest.mark.parametrize("name", CIRCUITS)
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")  # lags that ring a little
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")  # lags that ring a little
 def test_every_circuit_learns_the_digits(name):
     """Chance is 10 %."""
     sections = CIRCUITS[name]
@@ -98,7 +99,7 @@ def test_a_chip_that_diverges_is_marked_and_disturbs_nobody():
     assert (mixed["verdict.outcome"][0] != "diverged").all()
 
 
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_nothing_but_diverged_chips():
     seen = []
     one = setting(network={"f": "relu"}, schedule={"gamma": 20.0, "T": 200})

@@ -6,14 +6,14 @@ import torch
 
 from pcsim import config
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit, Conductances
-from pcsim.circuit_readout import CircuitReadout
 from pcsim.energies import Categorical
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import Parameters, generator
 from pcsim.network import Network
-from pcsim.readout import Readout
+from pcsim.runner.chip_run import ChipRun
+from pcsim.runner.circuit_readout import CircuitReadout
+from pcsim.runner.readout import Readout
 from pcsim.substrate import Chips, Draw, Effect, Memory, Seeded, Substrate
 from pcsim.substrate.effect import ABOUT, FABRICATED
 
@@ -200,7 +200,7 @@ SACRAMENTO = {"kind": "sacramento", "conductances": {"g_lk": 0.1, "g_som": 0.4}}
     ],
     ids=lambda given: given if isinstance(given, str) else given["kind"],
 )
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_a_run_is_read_out_as_it_answers(backend, circuit):
     """Chips of a whole run, and their own engine let go: offsets of 0.2 at two sites."""
     offset = {"kind": "offset", "sigma": 0.2}

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import pcsim
-from pcsim import checkpoint, store
+from pcsim import store
 from pcsim.cli import demo, experiment, main
 from pcsim.errors import ConfigError, InterruptedRunError
+from pcsim.runner import checkpoint
 
 CONFIG = """
 [network]

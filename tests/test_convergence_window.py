@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pcsim.config import Convergence
-from pcsim.convergence_window import ConvergenceWindow
+from pcsim.runner.convergence_window import ConvergenceWindow
 from pcsim.trend import block_means, period, swing, trend
 from tests.criterion import stop_of
 

@@ -14,8 +14,8 @@ from pcsim import run, store
 from pcsim.circuit import Algebraic, Dendritic, ErrorUnits
 from pcsim.circuits import Layer, layer_equations, synapse_equations
 from pcsim.config import parse
-from pcsim.config_pages import section_page
 from pcsim.errors import ConfigError
+from pcsim.fields.config_pages import section_page
 
 ROOT = Path(__file__).parents[1]
 THEORY = (ROOT / "docs/theory.md").read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from pcsim.chip_run import ChipRun
 from pcsim.experiments.stability import measure, theory
 from pcsim.experiments.stability.maps import Map
 from pcsim.experiments.streaming import study as streaming
 from pcsim.experiments.streaming.bias import KINDS, World, measured_bias
 from pcsim.experiments.streaming.regimes import REGIMES, Presenter, Regime, StreamRun
+from pcsim.runner.chip_run import ChipRun
 
 
 @pytest.mark.parametrize("tau_e", [0.05, 0.3, 4.0])

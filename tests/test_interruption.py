@@ -209,7 +209,7 @@ def test_killed_while_it_writes(call, tmp_path, moment):
     assert call("run", "continuous.toml", "-o", "whole.h5")[0] == 0
     code = f"""
         import os, signal, sys
-        from pcsim import chip_checkpoint
+        from pcsim.runner import chip_checkpoint
         from pcsim.cli import main
         from pcsim.store import files
         from pcsim.store.journal import Journal

@@ -14,13 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pcsim import checkpoint, chip_checkpoint, config, run, store
+from pcsim import config, run, store
 from pcsim.backends.array_backprop import ArrayBackprop
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
-from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.runner import checkpoint, chip_checkpoint
+from pcsim.runner.chip_run import ChipRun
 
 STEPS = 3
 PRESENTATIONS = 3

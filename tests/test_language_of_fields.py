@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from hw_models import PIECES
 from hw_models.description import make_piece
-from pcsim.allowed import allowed, unit_of
 from pcsim.config import Config, parse
 from pcsim.errors import ConfigError
+from pcsim.fields.allowed import allowed, unit_of
 from pcsim.quantity import SYMBOLS, Unit, shown
 from pcsim.sweep.axes import SweepTable
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from pcsim.architectures.levelling import levelled
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
@@ -20,7 +21,6 @@ from pcsim.experiments.common.language.text import END, MASK
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters
-from pcsim.levelling import levelled
 
 
 def hide(windows, share=0.3, seed=0):

@@ -11,12 +11,12 @@ from pydantic import BaseModel
 from pcsim import config, datasets, store
 from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
-from pcsim.chip_run import ChipRun
 from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.field_pages import models_of
+from pcsim.fields.pages import models_of
 from pcsim.meaning import NEEDS, OFF, meaningless, set_fields
 from pcsim.run import run
+from pcsim.runner.chip_run import ChipRun
 
 
 def merged(*parts: dict[str, Any]) -> dict[str, Any]:

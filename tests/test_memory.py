@@ -14,7 +14,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
-from pcsim.record import Recorder
+from pcsim.runner.recorder import Recorder
 from pcsim.stream import Record
 
 def peak():  # of this process alone: getrusage would count the parent's memory before exec

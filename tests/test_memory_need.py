@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pcsim import available_memory, config, memory_need
+from pcsim import config
 from pcsim.errors import ConfigError
-from pcsim.replicas import Replicas
 from pcsim.run import run
-from pcsim.task import Task
-from pcsim.tensor_memory import TensorMemory
+from pcsim.runner import available_memory, memory_need
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Task
+from pcsim.runner.tensor_memory import TensorMemory
 
 BASE = {
     "network": {"sizes": [64, 256, 256, 10]},
@@ -99,7 +100,7 @@ def test_need_grows_with_all_that_takes_room():
 def test_what_does_not_fit_is_refused_before_anything_is_made(backend, monkeypatch):
     data = LARGE | {"run": {"backend": backend}}
     monkeypatch.setattr(memory_need, "available_memory", lambda device: 8e9)
-    for module in ("pcsim.training", "pcsim.chip_run"):
+    for module in ("pcsim.runner.training", "pcsim.runner.chip_run"):
         monkeypatch.setattr(f"{module}.initial_parameters", lambda *_: pytest.fail("allocated"))
     with pytest.raises(ConfigError) as caught:
         run(config.parse(data))

@@ -86,7 +86,7 @@ def test_accuracy_is_that_of_the_predictions(backend):
 
 def test_the_readout_sees_the_devices_as_they_are():
     """Seen write noise belongs to the device: between two writes, every read-out sees it alike."""
-    from pcsim.chip_run import ChipRun
+    from pcsim.runner.chip_run import ChipRun
 
     pieces = {"device": NOISY["device"] | {"write_noise": 50.0}}
     chip = ChipRun(settings(hardware={"chips": 2, "pieces": pieces}))
@@ -106,7 +106,7 @@ def test_the_readout_sees_the_devices_as_they_are():
 
 def test_the_readout_of_noisy_somas_is_drawn_step_by_step():
     """Noise of the somas during a read-out: the same for one time, another at every step of it."""
-    from pcsim.chip_run import ChipRun
+    from pcsim.runner.chip_run import ChipRun
 
     noisy = {"circuit": {"sigma_x": 0.3}, "solver": {"name": "maruyama"}}
     chip = ChipRun(settings(**noisy))

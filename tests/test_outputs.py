@@ -13,12 +13,13 @@ import pytest
 from matplotlib.figure import Figure
 
 import pcsim
-from pcsim import checkpoint, plots, store
 from pcsim import config as configuration
+from pcsim import plots, store
 from pcsim.cli import main
 from pcsim.errors import StoreError
 from pcsim.experiments.common import keeping
 from pcsim.run import run
+from pcsim.runner import checkpoint
 from pcsim.store import Result, Variable, files
 from pcsim.store.lock import held, lock_path
 from pcsim.store.parts import Parts

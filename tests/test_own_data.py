@@ -10,8 +10,8 @@ from pcsim import datasets
 from pcsim.datasets import own
 from pcsim.errors import ConfigError, DataError
 from pcsim.run import run
+from pcsim.runner.task import Task
 from pcsim.sweep import make_sweep, read_sweep
-from pcsim.task import Task
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(40, 3)), RNG.integers(0, 2, 40)

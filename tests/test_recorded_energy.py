@@ -9,7 +9,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit, Conductances
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
-from pcsim.record import Recorder
+from pcsim.runner.recorder import Recorder
 from pcsim.stream import Record
 
 F64 = torch.float64

@@ -7,10 +7,10 @@ import pytest
 
 from pcsim import config
 from pcsim.config import Config
-from pcsim.replicas import Replicas
-from pcsim.results import training_result
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.results import training_result
+from pcsim.runner.training import Training
 from pcsim.store import Result
-from pcsim.training import Training
 
 SEEDS = (5, 2)
 ALPHAS = (2e-3, 7e-3)

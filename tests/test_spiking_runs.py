@@ -9,13 +9,13 @@ import torch
 
 from pcsim import cli, config, run, store
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Spiking
 from pcsim.continuous.settled import Settled
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
+from pcsim.runner.chip_run import ChipRun
 
 CONFIG = """
 [network]

@@ -15,11 +15,11 @@ import ct_oracle as ct
 import energy_oracle as oracle
 
 from pcsim import config
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit
 from pcsim.energies import Categorical, Gaussian
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
+from pcsim.runner.chip_run import ChipRun
 from pcsim.stability import Linearisation, StabilityWarning, advise, margin
 
 SIZES = [5, 4, 4, 3]

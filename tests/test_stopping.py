@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from pcsim import automatic, chip_run, config, run
-from pcsim.automatic import Automatic
-from pcsim.chip_run import ChipRun
-from pcsim.convergence_window import ConvergenceWindow
+from pcsim import config, run
+from pcsim.backends.stopped import Stopped
 from pcsim.errors import InterruptedRunError
-from pcsim.stopped import Stopped
+from pcsim.runner import automatic, chip_run
+from pcsim.runner.automatic import Automatic
+from pcsim.runner.chip_run import ChipRun
+from pcsim.runner.convergence_window import ConvergenceWindow
 
 ENDS = (12, 40, 25)
 
@@ -181,7 +182,7 @@ FLOWS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 @pytest.mark.parametrize("case", FLOWS)
 def test_continuous_chips_leave(monkeypatch, case):
     noted = watched(monkeypatch, chip_run, chip_run.engine_for.__globals__["Continuous"])

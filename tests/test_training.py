@@ -7,13 +7,14 @@ import pytest
 import torch
 import xarray
 
-from pcsim import checkpoint, config, datasets, run, store
+from pcsim import config, datasets, run, store
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.errors import ConfigError, InterruptedRunError, StoreError
+from pcsim.runner import checkpoint
+from pcsim.runner.training import Training
 from pcsim.status import Status
-from pcsim.training import Training
 
 RULES = ("bp", "pc", "zil", "ipc")
 

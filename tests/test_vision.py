@@ -9,8 +9,8 @@ import torch
 
 from pcsim import config, datasets
 from pcsim.errors import ConfigError, UnsupportedError
-from pcsim.replicas import Replicas
-from pcsim.task import Task
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Task
 from pcsim.vision import augmentation, library
 from pcsim.vision.corruption import CORRUPTIONS, corrupt
 

@@ -16,10 +16,10 @@ import numpy as np
 from pcsim import config, datasets
 from pcsim.frozen import Frozen
 from pcsim.kernels.parameters import Parameters
-from pcsim.results import training_result
+from pcsim.runner.results import training_result
+from pcsim.runner.training import Training
 from pcsim.status import Status
 from pcsim.store import Result, Variable
-from pcsim.training import Training
 
 from . import keeping
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pcsim.config import Config
-from pcsim.results import training_result
+from pcsim.runner.results import training_result
+from pcsim.runner.training import Training
 from pcsim.store import Result
-from pcsim.training import Training
 
 KEPT = ("train_energy", "test_accuracy", "validation_accuracy", "accuracy")
 

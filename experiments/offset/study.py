@@ -22,9 +22,9 @@ from pcsim import plots
 from pcsim.config import Config, parse
 from pcsim.provenance import provenance
 from pcsim.run import run
+from pcsim.runner.task import Task
 from pcsim.store import Result, Variable
 from pcsim.sweep.functions import collect
-from pcsim.task import Task
 from pcsim.terminal import progress, terminal
 
 from ..common.keeping import claim, keep

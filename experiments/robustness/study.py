@@ -20,8 +20,8 @@ import torch
 from pcsim import datasets, metrics
 from pcsim.frozen import Frozen
 from pcsim.kernels.parameters import Parameters
+from pcsim.runner.training import Training
 from pcsim.store import Result, Variable
-from pcsim.training import Training
 from pcsim.vision import library
 from pcsim.vision.corruption import CORRUPTIONS, MAX_LEVEL, corrupt
 

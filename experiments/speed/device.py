@@ -11,8 +11,8 @@ from rich.table import Table
 from pcsim import config as configuration
 from pcsim.provenance import provenance
 from pcsim.run import run
+from pcsim.runner.training import check_device
 from pcsim.store import Attr, Result, Variable
-from pcsim.training import check_device
 
 REPEATS = 3
 LIMIT = 1000

@@ -11,8 +11,8 @@ from typing import Any
 
 from pcsim import config as configuration
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.native import SHORT
+from pcsim.runner.chip_run import ChipRun
 
 from ..common.timing import Job, medians
 

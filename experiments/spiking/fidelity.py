@@ -19,7 +19,7 @@ from pcsim.circuit import ErrorUnits, Spiking
 from pcsim.continuous.spiking import SpikingFlow
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
-from pcsim.task import Clamps
+from pcsim.runner.task import Clamps
 
 from ..stability.theory import Floats
 

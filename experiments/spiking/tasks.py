@@ -20,8 +20,8 @@ from pcsim.continuous.settled import Settled
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import generator, initial_parameters
 from pcsim.network import Network
-from pcsim.replicas import Replicas
-from pcsim.task import Clamps, Task
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Clamps, Task
 
 from ..stability.theory import Floats
 from .fidelity import TAU_S, Events, Fidelity, Pair

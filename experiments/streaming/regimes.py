@@ -16,9 +16,9 @@ from typing import Any
 from torch import Tensor
 
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.continuous.error_flow import ErrorFlow
-from pcsim.task import Clamps
+from pcsim.runner.chip_run import ChipRun
+from pcsim.runner.task import Clamps
 
 Segment = tuple[int, bool, bool]
 """Time steps, label clamped, weights plastic."""

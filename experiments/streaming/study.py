@@ -23,12 +23,12 @@ from rich.table import Table
 
 from pcsim import config, plots, store
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import generator, initial_parameters
 from pcsim.network import Network
 from pcsim.provenance import provenance
+from pcsim.runner.chip_run import ChipRun
 from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 

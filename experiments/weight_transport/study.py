@@ -23,11 +23,11 @@ import torch
 from torch import Tensor
 
 from pcsim.architectures.mlp import Mlp
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Algebraic, Transport
 from pcsim.config import Config, DataConfig, Grid, Learning, RunConfig, Schedule
 from pcsim.frozen import Frozen
-from pcsim.results import chip_result
+from pcsim.runner.chip_run import ChipRun
+from pcsim.runner.results import chip_result
 from pcsim.store import Result, Variable
 
 from ..common import keeping, scaled

@@ -13,7 +13,7 @@ from pcsim.architectures.graph import Graph
 from pcsim.architectures.mlp import Mlp
 from pcsim.architectures.transformer import Transformer
 from pcsim.errors import ConfigError
-from pcsim.explain import explanations
+from pcsim.fields.explain import explanations
 from pcsim.network import Network
 
 ARCHITECTURES: dict[str, type[Mlp | Cnn | AlexNet | Transformer]] = {

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from pcsim.allowed import Words
 from pcsim.energies import Categorical, Energy, Gaussian
 from pcsim.errors import ConfigError
+from pcsim.fields.allowed import Words
 from pcsim.frozen import Count as Count
 from pcsim.frozen import Frozen, Positive
 from pcsim.maps.nonlinearities import CHOICES, EXAMPLE, row

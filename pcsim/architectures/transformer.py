@@ -23,10 +23,10 @@ from pcsim.architectures.fields import (
     Function,
     GaussianConfig,
 )
+from pcsim.architectures.levelling import levelled
 from pcsim.architectures.sketch import Sketch
 from pcsim.energies import Energy
 from pcsim.frozen import Frozen, Positive
-from pcsim.levelling import levelled
 from pcsim.maps import Dense, Embedding, LayerNorm, Mix, Scores, Sum
 from pcsim.network import Network
 

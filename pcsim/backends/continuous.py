@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from pcsim.backends.stopped import Stopped
 from pcsim.circuit import Circuit
 from pcsim.circuits import PAGES
 from pcsim.circuits.support import require_sites
@@ -23,7 +24,6 @@ from pcsim.engine import beyond_limit, of_run
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
-from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 
 ONCE_PER_STEP = ("euler", "maruyama")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pcsim.backends.stopped import Stopped
 from pcsim.config import Schedule
 from pcsim.continuous.flow import clamped
 from pcsim.errors import ConfigError
@@ -30,7 +31,6 @@ from pcsim.kernels.optim import Optimizer, Rate
 from pcsim.kernels.parameters import Parameters, initial_states
 from pcsim.maps import Prior
 from pcsim.network import Mode, Network
-from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 from pcsim.substrate.effect import COMMON_SITES
 from pcsim.substrate.expression import Value

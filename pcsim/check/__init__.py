@@ -34,10 +34,10 @@ from pcsim.errors import ConfigError, InterruptedRunError
 from pcsim.hardware import Described
 from pcsim.interruption import exit_code
 from pcsim.network import Network
+from pcsim.runner.task import Task
 from pcsim.simulate import Stream, config_of, hardware_section
 from pcsim.store import Result
 from pcsim.store.parts import Parts
-from pcsim.task import Task
 
 __all__ = [
     "CHIP",

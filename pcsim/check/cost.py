@@ -9,7 +9,7 @@ from typing import Any
 from pcsim.config import Config
 from pcsim.maps import Dense
 from pcsim.rows import Rows
-from pcsim.timing import Timing
+from pcsim.runner.timing import Timing
 
 
 @dataclass(frozen=True)

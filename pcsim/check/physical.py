@@ -8,8 +8,8 @@ from typing import Any
 from pcsim import config as configuration
 from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.task import Task
-from pcsim.timing import Timing
+from pcsim.runner.task import Task
+from pcsim.runner.timing import Timing
 
 DIGITS: dict[str, Any] = {
     "network": {"sizes": [64, 32, 10]},

@@ -14,10 +14,10 @@ from pcsim.check.physical import adapted
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.run import run
+from pcsim.runner.timing import Timing
 from pcsim.status import Report
 from pcsim.store import Result, load
 from pcsim.store.parts import Parts
-from pcsim.timing import Timing
 
 Watch = Callable[[str], AbstractContextManager[Report | None]]
 """Opened with the name of each run while it lasts; gives what its progress is told to."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from pcsim import config as configuration
 from pcsim.config import Config
+from pcsim.runner.timing import Timing
 from pcsim.stability import StabilityWarning
 from pcsim.store import Result
-from pcsim.timing import Timing
 
 LADDER: tuple[float, ...] = (0.00625, 0.0125, 0.025, 0.05, 0.1)
 """Rates per sample that are tried first."""

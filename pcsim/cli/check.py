@@ -87,7 +87,7 @@ def check(
     from pcsim.check import Check, rows_of, shortest
     from pcsim.check import check as run_check
     from pcsim.check.criterion import Criterion
-    from pcsim.explain import explanations
+    from pcsim.fields.explain import explanations
     from pcsim.plots import save
     from pcsim.run import check_target
     from pcsim.store.files import check_own

@@ -20,8 +20,8 @@ def config(
     ] = False,
 ) -> None:
     """Print the sections of a configuration, or the fields of one: default, meaning, allowed."""
-    from pcsim.config_pages import overview, section_page
-    from pcsim.config_schema import config_schema
+    from pcsim.fields.config_pages import overview, section_page
+    from pcsim.fields.config_schema import config_schema
 
     if schema and section:
         raise ConfigError("config: --schema is of the whole configuration; leave SECTION out")

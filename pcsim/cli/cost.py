@@ -32,7 +32,7 @@ def cost(
     from pcsim.check import physical
     from pcsim.check.cost import cost_of
     from pcsim.check.rows import require_chips
-    from pcsim.task import Task
+    from pcsim.runner.task import Task
     from pcsim.terminal import console
 
     changes = pairs(change)

@@ -20,8 +20,8 @@ def doctor(
     """Show versions, devices, tools and data, and compare engines and devices with each other."""
     from pcsim.doctor import facts, self_test
     from pcsim.rows import Rows
+    from pcsim.runner.training import check_device
     from pcsim.terminal import console
-    from pcsim.training import check_device
 
     check_device(device)
     found = facts()

@@ -34,8 +34,8 @@ def equations(
     from pcsim import config as configuration
     from pcsim.backends.brian.describe import describe
     from pcsim.hardware import make_chips
-    from pcsim.replicas import Replicas
-    from pcsim.timing import Timing
+    from pcsim.runner.replicas import Replicas
+    from pcsim.runner.timing import Timing
 
     settings = configuration.load(config, pairs(change), backend="brian")
     timing = Timing.of(settings)
@@ -43,7 +43,7 @@ def equations(
     network = settings.network.build()
     if script:
         from pcsim.backends.brian.script import script as write_script
-        from pcsim.task import Task
+        from pcsim.runner.task import Task
 
         if chips is not None and chips.substrate.effects:
             raise UnsupportedError(

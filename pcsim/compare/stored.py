@@ -19,8 +19,8 @@ from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.frozen import dotted
+from pcsim.runner.timing import Timing
 from pcsim.store import Result, Variable
-from pcsim.timing import Timing
 
 CHIP = "chip"
 SINGLE = Variable((), np.zeros(()))

@@ -16,7 +16,7 @@ from typing import Any
 
 from pcsim import config as configuration
 from pcsim.config import Config
-from pcsim.replicas import Replicas
+from pcsim.runner.replicas import Replicas
 from pcsim.store import Result, Variable
 from pcsim.sweep.points import Point, Sweep
 

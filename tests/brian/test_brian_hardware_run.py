@@ -5,10 +5,11 @@ import sys
 import numpy as np
 import pytest
 
-from pcsim import chip_checkpoint, config, run
-from pcsim.chip_run import ChipRun
+from pcsim import config, run
 from pcsim.cli import main
 from pcsim.errors import InterruptedRunError, UnsupportedError
+from pcsim.runner import chip_checkpoint
+from pcsim.runner.chip_run import ChipRun
 
 LIMIT = 1e-12
 FIXED = {

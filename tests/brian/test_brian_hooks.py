@@ -187,7 +187,7 @@ def test_a_script_runs_without_pcsim_and_gives_the_same_numbers(kind, more, tmp_
     assert "pc_map0 mean |w|" in done.stdout
     assert script.with_suffix(".png").stat().st_size > 1000
     from pcsim import config as configuration
-    from pcsim.timing import Timing
+    from pcsim.runner.timing import Timing
 
     timing = Timing.of(configuration.load(file))
     start = np.load(script.with_suffix(".npz"))

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from pcsim import checkpoint, chip_checkpoint, config, run, store
-from pcsim.chip_run import ChipRun
+from pcsim import config, run, store
 from pcsim.errors import ConfigError, InterruptedRunError, UnsupportedError
+from pcsim.runner import checkpoint, chip_checkpoint
+from pcsim.runner.chip_run import ChipRun
 
 LIMIT = 1e-12
 
@@ -70,7 +71,7 @@ def test_streams(init, settle, tau_label):
     ],
     ids=["error_units", "dendritic"],
 )
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_circuits_and_mismatch(circuit, products):
     """Chips of unequal τ_x (a grid over gamma), lags, and feedback weights of their own."""
     compared(
@@ -97,7 +98,7 @@ def test_a_grid_of_learning_rates():
 @pytest.mark.parametrize(
     "circuit", [{"delay_fb": 0.2}, {"look_soma": 0.3}, {"transport": "sign"}], ids=str
 )
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_circuits_by_synapses(circuit):
     compared(circuit=circuit, stream={"t_settle": 0.4}, schedule={"init": "carry"})
 
@@ -149,7 +150,7 @@ def test_trajectories(tmp_path):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=LIMIT, err_msg=name)
 
 
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_interrupted_and_resumed(tmp_path, monkeypatch):
     """A checkpoint after each presentation; stopped in the second epoch; the same in the end."""
     one = setting(circuit={"kind": "error_units", "tau_err": 0.3}, schedule={"init": "carry"})

@@ -96,7 +96,7 @@ NUMBERS = (2, 13, 17, 18, 20, 28, 36, 46, 69, 70, 83, 94, 104, 125)
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_random_runs(number):
     """Whole runs, with streams, records, hardware and its noise: the engines agree in all."""
     theirs, ours = (

@@ -14,13 +14,13 @@ from random_runs import configuration
 
 from pcsim import config, run
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Algebraic, Dendritic
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.native import call, compiler
 from pcsim.native.engine import Native
 from pcsim.network import Network
+from pcsim.runner.chip_run import ChipRun
 from pcsim.substrate import Chips, Seeded
 
 EVERYTHING = (17, 22, 28, 33, 34, 36, 40, 50, 53, 62, 70, 88, 104, 125)
@@ -36,7 +36,7 @@ def made(number, engine, batch, **fields):
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("number", EVERYTHING)
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_whole_runs_are_those_of_torch(number, batch):
     theirs, ours = (made(number, engine, batch) for engine in ("torch", "native"))
     assert ours.variables.keys() == theirs.variables.keys()
@@ -50,7 +50,7 @@ def test_whole_runs_are_those_of_torch(number, batch):
 
 
 @pytest.mark.parametrize("number", [17, 33, 53, 88])
-@pytest.mark.filterwarnings("ignore::pcsim.chip_run.StabilityWarning")
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
 def test_single_precision(number):
     """A hundred steps or fewer, in which nothing amplifies round-off: 2⁻²⁴ each."""
     theirs, ours = (made(number, engine, 2, dtype="float32") for engine in ("torch", "native"))

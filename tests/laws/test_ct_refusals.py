@@ -5,10 +5,10 @@ import torch
 
 from pcsim import config
 from pcsim.backends.continuous import Continuous
-from pcsim.chip_run import ChipRun
 from pcsim.circuit import Circuit
 from pcsim.errors import ConfigError, PcsimError, UnsupportedError
 from pcsim.kernels.parameters import initial_parameters
+from pcsim.runner.chip_run import ChipRun
 
 
 def setting(**sections):

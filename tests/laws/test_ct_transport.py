@@ -9,7 +9,7 @@ import torch
 from pcsim.circuit import Circuit, Conductances
 from pcsim.circuits.conductances import conductances as a_of
 from pcsim.network import Network
-from pcsim.record import Recorder
+from pcsim.runner.recorder import Recorder
 from pcsim.stream import Record
 
 NETWORK = Network.mlp([5, 6, 5, 3], "tanh")

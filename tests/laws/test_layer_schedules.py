@@ -5,6 +5,7 @@ import pytest
 import torch
 from energy_oracle import copy, optimizer
 
+from pcsim.architectures.levelling import levelled
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Schedule
@@ -12,7 +13,6 @@ from pcsim.energies import Categorical
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.feedforward import feedforward
 from pcsim.kernels.field import Field
-from pcsim.levelling import levelled
 from pcsim.network import Network
 
 REPLICAS, SAMPLES = 2, 3

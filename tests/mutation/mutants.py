@@ -162,7 +162,7 @@ MUTANTS: list[Mutant] = [
         ("(size > tolerance) & (size > line.error)", "size > tolerance"),
     ),
     *_in(
-        "pcsim/convergence_window.py",
+        "pcsim/runner/convergence_window.py",
         CRITERION,
         ("AGREEING = 4", "AGREEING = 16"),
         ("REBOUND = 0.25", "REBOUND = 5.0"),
@@ -185,7 +185,7 @@ MUTANTS: list[Mutant] = [
         ("r[lag] > 0.5 and again", "again"),
     ),
     *_in(
-        "pcsim/stopped.py",
+        "pcsim/backends/stopped.py",
         STOPPING,
         ("tensor.index_copy_(0, rows, self._kept[name])", "pass"),
         ("chips.cpu() & ~self.chips", "chips.cpu()"),
@@ -201,7 +201,7 @@ MUTANTS: list[Mutant] = [
         ),
     ),
     *_in(
-        "pcsim/chip_run.py",
+        "pcsim/runner/chip_run.py",
         f"{STOPPING} tests/test_chip_run.py",
         ("self.engine.stop(torch.as_tensor(ends))", "pass"),
         ("self.recorder.stop(ends)", "pass"),
@@ -210,7 +210,7 @@ MUTANTS: list[Mutant] = [
         ('self.config.schedule.init != "carry" or', 'self.config.schedule.init == "none" or'),
     ),
     *_in(
-        "pcsim/chip_checkpoint.py",
+        "pcsim/runner/chip_checkpoint.py",
         f"{KILLS} {STOPPING}",
         ('{"stopped_at": run.stopped_at}', '{"stopped_at": run.stopped_at * float("nan")}'),
         ("np.stack(run.initial)", "np.stack(run.initial) * 2"),
@@ -218,26 +218,26 @@ MUTANTS: list[Mutant] = [
         ("run.hardware.restore(", "print("),
     ),
     *_in(
-        "pcsim/checkpoint.py",
+        "pcsim/runner/checkpoint.py",
         "tests/test_training.py",
         ('saved.attrs.get("config") != config.to_json()', "False"),
         ('"batches": progress.batches', '"batches": progress.batches + 1'),
     ),
     *_in(
-        "pcsim/task.py",
+        "pcsim/runner/task.py",
         "tests/test_training.py tests/test_replicas.py tests/test_chip_run.py",
         ("generator(s, ORDER_KEY, epoch)", "generator(s, ORDER_KEY, 0)"),
         ("range(0, samples - size + 1, size)", "range(0, samples - size, size)"),
     ),
     *_in(
-        "pcsim/circuit_readout.py",
+        "pcsim/runner/circuit_readout.py",
         "tests/test_circuit_readout.py tests/test_noise_of_runs.py",
         ("self._exact = ideal and not circuit.sigma_x", "self._exact = True"),
         ("parts.append(answer if self._decode is None else", "parts.append(answer if True else"),
         ("draw=self._normal", "draw=lambda state, like: like * 0"),
     ),
     *_in(
-        "pcsim/readout.py",
+        "pcsim/runner/readout.py",
         "tests/test_noise_of_runs.py tests/test_circuit_readout.py tests/test_training.py",
         ("if self.chips is None:", "if True:"),
         ("return scores if self._decode is None else", "return scores if True else"),

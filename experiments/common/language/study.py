@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pcsim import checkpoint
+from pcsim.runner import checkpoint
 from pcsim.store import Result, Variable
 
 from .. import keeping, scaled

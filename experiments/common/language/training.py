@@ -23,8 +23,8 @@ from pcsim.config import Schedule
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
+from pcsim.runner.training import check_device
 from pcsim.store import Result, Variable
-from pcsim.training import check_device
 
 from .questions import clamps, perplexity
 from .setting import DEV, TEST, Method, Setting, batches, checks

@@ -26,6 +26,7 @@ from pcsim.backends.brian.matrix_products import SHARED, MatrixProducts
 from pcsim.backends.brian.observe import Population
 from pcsim.backends.brian.runtime import Runtime, code_class, set_value
 from pcsim.backends.brian.standalone import Standalone
+from pcsim.backends.stopped import Stopped
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
 from pcsim.circuits.page import no
@@ -35,7 +36,6 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder, fabricated_tau_w
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
-from pcsim.stopped import Stopped
 from pcsim.substrate import Chips
 
 ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")

@@ -18,20 +18,20 @@ from math import prod
 import torch
 from torch import Tensor
 
-from pcsim.available_memory import available_memory
 from pcsim.config import Config
 from pcsim.continuous.solvers import SINGLE_STAGE
 from pcsim.errors import ConfigError
 from pcsim.hardware import make_chips
 from pcsim.kernels.feedforward import CHUNK
 from pcsim.network import Network
-from pcsim.readout import STATES
-from pcsim.replicas import Replicas
+from pcsim.runner.available_memory import available_memory
+from pcsim.runner.readout import STATES
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Task
+from pcsim.runner.tensor_memory import TensorMemory
 from pcsim.stability import affordable_probes
 from pcsim.substrate import Chips, Seeded
 from pcsim.substrate.effect import FABRICATED, WEIGHT_SITES, Site
-from pcsim.task import Task
-from pcsim.tensor_memory import TensorMemory
 
 LARGE = 1e9
 """Bytes; a run that needs more says so before it starts."""

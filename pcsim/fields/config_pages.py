@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from pcsim.config import Config
 from pcsim.errors import ConfigError
-from pcsim.field_pages import field_lines, first_sentence, meaning, models_of, wrapped
+from pcsim.fields.pages import field_lines, first_sentence, meaning, models_of, wrapped
 from pcsim.meaning import needs_of
 from pcsim.sweep.axes import SweepTable
 

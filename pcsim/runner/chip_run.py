@@ -18,23 +18,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import memory_need
-from pcsim.chip_checkpoint import ChipCheckpoint
-from pcsim.circuit_readout import CircuitReadout
 from pcsim.config import Config
-from pcsim.convergence_window import ConvergenceWindow
-from pcsim.engines import engine_for, twin_for
 from pcsim.hardware import make_chips
 from pcsim.interruption import Interruption
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
-from pcsim.record import Recorder, trajectories_of
-from pcsim.replicas import Replicas
+from pcsim.runner import memory_need
+from pcsim.runner.chip_checkpoint import ChipCheckpoint
+from pcsim.runner.circuit_readout import CircuitReadout
+from pcsim.runner.convergence_window import ConvergenceWindow
+from pcsim.runner.engines import engine_for, twin_for
+from pcsim.runner.recorder import Recorder, trajectories_of
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Clamps, Split, Task
+from pcsim.runner.timing import Timing, weight_time
+from pcsim.runner.training import check_device
 from pcsim.stability import StabilityWarning, advise, affordable_probes, margin
 from pcsim.status import Report, Status
 from pcsim.substrate import Seeded
-from pcsim.task import Clamps, Split, Task
-from pcsim.timing import Timing, weight_time
-from pcsim.training import check_device
 from pcsim.verdict import Verdict, judge
 
 BATCHES = 64

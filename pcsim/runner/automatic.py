@@ -21,16 +21,16 @@ from torch import Tensor
 
 from pcsim import store
 from pcsim.backends.discrete import Discrete
-from pcsim.checkpoint import path_for, snapshot
 from pcsim.config import Config
-from pcsim.convergence_window import ConvergenceWindow
 from pcsim.divergence import lost_energy, lost_weights
 from pcsim.errors import ConfigError
 from pcsim.interruption import Interruption
-from pcsim.results import attributes, final_state
+from pcsim.runner.checkpoint import path_for, snapshot
+from pcsim.runner.convergence_window import ConvergenceWindow
+from pcsim.runner.results import attributes, final_state
+from pcsim.runner.training import CHECKPOINT_SECONDS, Training
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
-from pcsim.training import CHECKPOINT_SECONDS, Training
 
 OUTCOMES = ("running", "converged", "diverged", "ringing")
 

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import checkpoint, memory_need, store
+from pcsim import store
 from pcsim.backends.array_backprop import ArrayBackprop
 from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
-from pcsim.checkpoint import Progress
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.hardware import make_chips
@@ -22,11 +21,13 @@ from pcsim.interruption import Interruption
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
-from pcsim.readout import Readout
-from pcsim.replicas import Replicas
+from pcsim.runner import checkpoint, memory_need
+from pcsim.runner.checkpoint import Progress
+from pcsim.runner.readout import Readout
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Split, Task
 from pcsim.status import Report, Status
 from pcsim.store import Result
-from pcsim.task import Split, Task
 
 CHECKPOINT_SECONDS = 20.0
 """Checkpoints are written after an epoch, but not more often than this."""

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from pcsim import store
-from pcsim.checkpoint import load_own, path_for
 from pcsim.errors import StoreError
+from pcsim.runner.checkpoint import load_own, path_for
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
-    from pcsim.chip_run import ChipRun
+    from pcsim.runner.chip_run import ChipRun
 
 SECONDS = 30.0
 """Checkpoints are not written more often than this, but for one when a run is interrupted."""

@@ -15,10 +15,10 @@ from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
-    from pcsim.chip_run import ChipRun
     from pcsim.kernels.parameters import Parameters
-    from pcsim.replicas import Replicas
-    from pcsim.training import Training
+    from pcsim.runner.chip_run import ChipRun
+    from pcsim.runner.replicas import Replicas
+    from pcsim.runner.training import Training
 
 DESCRIPTIONS = {
     "train_energy": "energy F per sample at the last step of each batch, mean over the epoch",

@@ -18,7 +18,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import ORDER_KEY, generator
 from pcsim.maps import Embedding
 from pcsim.network import Network
-from pcsim.replicas import Replicas
+from pcsim.runner.replicas import Replicas
 from pcsim.vision import augmentation
 
 Clamps = list[Tensor | None]

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pcsim.allowed import allowed, default_of
+from pcsim.fields.allowed import allowed, default_of
 
 Needs = Callable[[str], Sequence[str]]
 _WIDTH = 96

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from pcsim.allowed import allowed
+from pcsim.fields.allowed import allowed
 
 # Where pydantic speaks of Python, and the file is TOML.
 _WORDS = {

@@ -13,7 +13,7 @@ from pcsim.continuous.settled import Settled
 from pcsim.engine import Observed
 from pcsim.kernels.feedforward import outputs
 from pcsim.network import Network
-from pcsim.readout import STATES
+from pcsim.runner.readout import STATES
 from pcsim.substrate import Chips, Noise
 from pcsim.substrate.transform import Transform
 

@@ -18,10 +18,10 @@ from pcsim.kernels.parameters import Parameters
 from pcsim.native.choice import why_torch
 from pcsim.native.engine import Native
 from pcsim.network import Network
+from pcsim.runner.timing import Timing
 from pcsim.spice.engine import Spice
 from pcsim.spice.engine import refuse as refuse_netlist
 from pcsim.substrate import Chips, Seeded
-from pcsim.timing import Timing
 
 
 def engine_for(

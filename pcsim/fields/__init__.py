@@ -1,0 +1,1 @@
+"""What is said of fields: allowed values, refusals in sentences, reference pages, schemas."""

@@ -1,0 +1,1 @@
+"""A configuration becomes a stored result: data, replicas, loops, checkpoints, records."""
