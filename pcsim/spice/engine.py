@@ -34,8 +34,9 @@ from pcsim.spice.netlist import WHO, Netlist, Wave
 from pcsim.spice.ngspice import SpiceError, StoppedEarlyError
 from pcsim.substrate import Chips, Seeded
 
-TOGETHER = 16
-"""Data that are shown in one analysis at most: ngspice reads a source from its beginning."""
+TOGETHER, TOGETHER_NOISY = 64, 16
+"""Data that are shown in one analysis at most: ngspice reads a source from its beginning, and noise
+has a point for every time step."""
 LARGE = 50_000
 """Synapses from which on a netlist takes minutes per presentation."""
 
@@ -146,7 +147,7 @@ class Spice(Planned):
             self._queue = []
         self._count()
         self._queue.append(_Shown(given, mask, 0))
-        if len(self._queue) > TOGETHER:
+        if len(self._queue) > (TOGETHER_NOISY if self._noisy else TOGETHER):
             self.settle()
 
     def clamp_moved(self, index: int, value: Tensor) -> None:
@@ -161,6 +162,11 @@ class Spice(Planned):
         last = self._queue[-1]
         alike = [(a is None) == (b is None) for a, b in zip(clamps, last.clamps, strict=True)]
         return all(alike) and mask is last.mask and not self._reads_time
+
+    @property
+    def _noisy(self) -> bool:
+        """Whether netlists have sources of noise."""
+        return any(netlist.noise for netlist in self._cells.values())
 
     @property
     def _reads_time(self) -> bool:

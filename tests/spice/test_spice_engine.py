@@ -216,7 +216,7 @@ def test_time_grows_with_the_number_of_samples(monkeypatch):
         return really(netlist, folder, seconds)
 
     monkeypatch.setattr("pcsim.spice.engine.ngspice.run", seen)
-    shown(made(Spice, Circuit(tau_w=20.0), dt=0.1), seconds=0.5, count=40)
+    shown(made(Spice, Circuit(tau_w=20.0), dt=0.1), seconds=0.2, count=160)
     assert len(lengths) == 3
     assert lengths[1] < 1.2 * lengths[0]
 
