@@ -1,9 +1,13 @@
 """Models of real hardware: each non-ideality is a small description that lowers to effects.
 
 A piece (`pieces.Piece`) is data with units; `effects` says what it does, at which site, as an
-equation that every backend executes. A hardware description is an ordered set of named pieces.
+equation that every backend executes. A hardware description is an ordered set of named pieces:
+
+    Hardware(pieces={"adc": Converter(where="product", bits=8)})
 """
 
+from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, SlewRate
+from hw_models.converters import Converter, SendOnDelta, SigmaDelta
 from hw_models.description import (
     Hardware,
     describe,
@@ -12,15 +16,92 @@ from hw_models.description import (
     made_of,
     preset,
 )
+from hw_models.drift import ConductanceDrift, PcmDrift, ProgrammingError
+from hw_models.faults import DeadLines, DeadNeurons, StuckWeights
+from hw_models.formula import Formula
+from hw_models.mismatch import Mismatch, Offset
+from hw_models.noise import (
+    ArrayReadNoise,
+    ColouredNoise,
+    PinkNoise,
+    ReadNoise,
+    ShotNoise,
+    TelegraphNoise,
+    ThermalNoise,
+    WhiteNoise,
+)
 from hw_models.pieces import PIECES, Piece
+from hw_models.plasticity import (
+    ConstantDevice,
+    ExponentialDevice,
+    LinearDevice,
+    PowerDevice,
+    PulseCurveDevice,
+)
+from hw_models.plasticity_arrays import DevicePair, FastArray
+from hw_models.plasticity_multiplier import LearningMultiplier
+from hw_models.plasticity_rules import (
+    PulseTrain,
+    Retention,
+    UpdateAccumulator,
+    UpdateThreshold,
+    WriteNoise,
+)
+from hw_models.plasticity_wear import Endurance, HalfSelect
 from hw_models.printed import chip_numbers
+from hw_models.quantize import ConductancePair, QuantizedStates, QuantizedWeights, WeightLevels
 from hw_models.whole_chip import WholeChip, standing
 
 __all__ = [
     "PIECES",
+    "ArrayReadNoise",
+    "ColouredNoise",
+    "ConductanceDrift",
+    "ConductancePair",
+    "ConstantDevice",
+    "Converter",
+    "DeadLines",
+    "DeadNeurons",
+    "DevicePair",
+    "Endurance",
+    "ExponentialDevice",
+    "FastArray",
+    "Formula",
+    "HalfSelect",
     "Hardware",
+    "IrDrop",
+    "Leak",
+    "LearningMultiplier",
+    "LinearDevice",
+    "Mismatch",
+    "Offset",
+    "OutputResistance",
+    "PcmDrift",
     "Piece",
+    "PinkNoise",
+    "PowerDevice",
+    "ProgrammingError",
+    "PulseCurveDevice",
+    "PulseTrain",
+    "QuantizedStates",
+    "QuantizedWeights",
+    "Rails",
+    "ReadNoise",
+    "Retention",
+    "Saturation",
+    "SendOnDelta",
+    "ShotNoise",
+    "SigmaDelta",
+    "SlewRate",
+    "StuckWeights",
+    "TelegraphNoise",
+    "ThermalNoise",
+    "UpdateAccumulator",
+    "UpdateThreshold",
+    "WeightLevels",
+    "WhiteNoise",
     "WholeChip",
+    "WriteNoise",
     "chip_numbers",
     "describe",
     "fields_of",

@@ -21,12 +21,19 @@ class Hardware(Frozen):
     """A chip as its designer would describe it: named pieces in the order in which they act."""
 
     name: str = "ideal"
+    """What results and reports call it."""
     about: str = ""
+    """What it is, in one line."""
     sources: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Where the numbers come from."""
     pieces: Mapping[str, SerializeAsAny[Piece]] = {}
+    """Non-idealities by name: a class of `hw_models` for each kind."""
     chip: WholeChip | None = None
     """What is around the arrays; none: this describes devices or pieces, not a whole chip."""
+
+    def __repr__(self) -> str:
+        kinds = (f"{name} ({piece.kind})" for name, piece in self.pieces.items())
+        return f"<Hardware {self.name}: {', '.join(kinds) or 'no piece'}>"
 
     def substrate(self) -> Substrate:
         """Return all effects in order."""
@@ -34,8 +41,8 @@ class Hardware(Frozen):
         _check_order(effects)
         try:
             return Substrate(effects=tuple(effects))
-        except ValidationError as error:
-            raise ConfigError(f"hardware: {error.errors()[0]['msg']}") from None
+        except ConfigError as error:
+            raise ConfigError(f"hardware: {str(error).removeprefix('Substrate: ')}") from None
 
 
 def _check_order(effects: Sequence[Effect]) -> None:
@@ -89,12 +96,14 @@ def made_of(
     return Hardware(name=name, pieces=made, chip=around)
 
 
-def describe(given: str | Hardware, pieces: Mapping[str, Mapping[str, Any]]) -> Hardware:
-    """Return a preset with pieces changed (by field) or added (with their kind)."""
+def describe(given: str | Hardware, pieces: Mapping[str, Piece | Mapping[str, Any]]) -> Hardware:
+    """Return a preset with pieces added or replaced, or changed (a table of some fields)."""
     base = preset(given) if isinstance(given, str) else given
     combined = dict(base.pieces)
-    for name, fields in pieces.items():
-        combined[name] = make_piece(name, fields, combined.get(name))
+    for name, piece in pieces.items():
+        if not isinstance(piece, Piece):
+            piece = make_piece(name, piece, combined.get(name))
+        combined[name] = piece
     return base.model_copy(update={"pieces": combined})
 
 

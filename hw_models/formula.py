@@ -18,7 +18,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     GetJsonSchemaHandler,
-    ValidationError,
     model_validator,
 )
 from pydantic_core import CoreSchema
@@ -26,6 +25,7 @@ from pydantic_core import CoreSchema
 from hw_models.formula_text import check_names, check_text
 from hw_models.numbers import Finite
 from hw_models.piece import Fields, Piece
+from pcsim.errors import ConfigError
 from pcsim.substrate import Draw, Effect, Memory, Site
 from pcsim.substrate.effect import SYMBOLS
 from pcsim.substrate.expression import Expression, Value
@@ -111,8 +111,8 @@ class Formula(Piece):
         self._try_out()
         try:
             self.effects("formula")
-        except ValidationError as error:
-            raise ValueError(error.errors()[0]["msg"].rpartition("formula: ")[2]) from None
+        except ConfigError as error:
+            raise ValueError(str(error).rpartition("formula: ")[2]) from None
         return self
 
     def _refuse_unused(self) -> None:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pcsim.check import check
+    from pcsim.check import Criterion, check
     from pcsim.circuit import Algebraic, Dendritic, ErrorUnits, Sacramento, Spiking
     from pcsim.compare import compare
     from pcsim.config import Config, Schedule
@@ -29,6 +29,7 @@ __all__ = [
     "Algebraic",
     "Categorical",
     "Config",
+    "Criterion",
     "Dendritic",
     "ErrorUnits",
     "Gaussian",
@@ -55,6 +56,7 @@ _MODULES = {
     "Algebraic": "pcsim.circuit",
     "Categorical": "pcsim.energies",
     "Config": "pcsim.config",
+    "Criterion": "pcsim.check.criterion",
     "Dendritic": "pcsim.circuit",
     "ErrorUnits": "pcsim.circuit",
     "Gaussian": "pcsim.energies",

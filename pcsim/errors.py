@@ -13,6 +13,10 @@ class ConfigError(PcsimError):
     """A description (network, schedule, data, hardware, …) that makes no sense."""
 
 
+class FieldError(ConfigError, ValueError):
+    """Fields that a description cannot take; inside another description, one error of many."""
+
+
 class DataError(PcsimError):
     """A data set that is missing, damaged, or not the published one."""
 

@@ -86,6 +86,11 @@ class Network:
         if any(not self.children[index] for index in range(1, len(self.nodes))):
             raise ConfigError("Network.nodes: every node but the first needs a child")
 
+    def __repr__(self) -> str:
+        sizes = "-".join("×".join(map(str, node.shape)) for node in reversed(self.nodes))
+        maps = dict.fromkeys(type(node.map).__name__ for node in self.nodes if node.map)
+        return f"<Network {sizes}: {', '.join(maps)}; {self.parameter_count} parameters>"
+
     def _check_map(self, where: str, node: Node) -> None:
         spec, parents = node.map, [self.nodes[parent] for parent in node.parents]
         if spec is None or isinstance(spec, Prior):

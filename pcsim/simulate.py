@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr
 
 from pcsim import config as configuration
 from pcsim.architectures.choice import NetworkConfig, section_of
@@ -36,9 +36,7 @@ from pcsim.config import (
     Updates,
 )
 from pcsim.datasets import Dataset, own
-from pcsim.errors import ConfigError
-from pcsim.fields.explain import explanations
-from pcsim.frozen import Count, Frozen, Whole
+from pcsim.frozen import Count, Whole
 from pcsim.hardware import Described, Device, HardwareConfig
 from pcsim.meaning import without
 from pcsim.network import Network
@@ -52,22 +50,11 @@ IN_TIME = ("torch", "native", "spice")
 """Engines of continuous time that share all but who takes the steps."""
 
 
-class _Noun(Frozen):
-    """A noun is refused as a section of a file is: one sentence that names the field."""
-
-    def __init__(self, **fields: Any) -> None:
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            problems = "; ".join(explanations(error, type(self)))
-            raise ConfigError(f"{type(self).__name__}: {problems}") from None
-
-
-class Learner(_Noun, Steps, Updates):
+class Learner(Steps, Updates):
     """Which weights move when, and how: always on (ipc), or pc, zil and bp in discrete steps."""
 
 
-class Stream(_Noun, DataConfig, Start, Passes, StreamConfig):
+class Stream(DataConfig, Start, Passes, StreamConfig):
     """What is shown to a chip, for how long, how often, and what is reset (nothing).
 
     One sample at a time flows by once with nothing reset, as on a chip, unless fields say otherwise

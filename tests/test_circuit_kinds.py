@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from pcsim import config as configuration
 from pcsim.circuit import (
@@ -52,7 +51,7 @@ def test_a_field_of_another_circuit_is_an_unknown_name(kind, field):
     owners = " or ".join(repr(owner) for owner in BELONGS[field])
     words = f"circuit.{field}: unknown name here; it belongs to circuit.kind {owners}"
     assert words in str(error.value)
-    with pytest.raises(ValidationError):
+    with pytest.raises(ConfigError):
         KINDS[kind](**NEEDED.get(kind, {}), **{field: value})
 
 

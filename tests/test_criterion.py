@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scipy.stats import binom, t
 
 from pcsim.check.criterion import OUTCOMES, Answer, Criterion, guessing, share
+from pcsim.errors import ConfigError
 
 LABELS = np.arange(400) % 10
 
@@ -194,7 +194,7 @@ def test_a_chance_is_the_commonest_class_with_a_bound():
 
 @pytest.mark.parametrize("fields", [{"tolerance": 0.0}, {"yield_": 1.0}, {"confidence": 0.5}])
 def test_a_criterion_without_meaning_is_refused(fields):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ConfigError):
         Criterion(**fields)
 
 

@@ -81,13 +81,10 @@ def check(
     (--set learning.batch=8) and resets (--regime reset) must be asked for. Interrupted or killed,
     the same command goes on with the rows that are finished.
     """
-    from pydantic import ValidationError
-
     from pcsim import store
     from pcsim.check import Check, rows_of, shortest
     from pcsim.check import check as run_check
     from pcsim.check.criterion import Criterion
-    from pcsim.fields.explain import explanations
     from pcsim.plots import save
     from pcsim.run import check_target
     from pcsim.store.files import check_own
@@ -96,9 +93,8 @@ def check(
 
     try:
         criterion = Criterion(tolerance=tolerance / 100, yield_=yield_ / 100)
-    except ValidationError as error:
-        problem = "; ".join(explanations(error, Criterion))
-        raise ConfigError(f"check: --tolerance, --yield: {problem}") from None
+    except ConfigError as error:
+        raise ConfigError(f"check: --tolerance, --yield: {error}") from None
     changes = pairs(change)
     if chips is not None:
         changes["hardware.chips"] = str(chips)

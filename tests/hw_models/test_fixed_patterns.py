@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from scipy.sparse import diags
 from scipy.sparse.linalg import spsolve
 from site_world import transform
@@ -12,6 +11,7 @@ from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, S
 from hw_models.drift import ConductanceDrift, PcmDrift, ProgrammingError
 from hw_models.faults import DeadLines, DeadNeurons, StuckWeights
 from hw_models.mismatch import Mismatch, Offset
+from pcsim.errors import ConfigError
 from pcsim.substrate import Chips, Seeded, Substrate
 
 WIDE = (200, 200)
@@ -360,5 +360,5 @@ def test_offsets_have_mean_and_spread(of):
     ],
 )
 def test_nonsense_is_refused(make, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(ConfigError, match=words):
         make()

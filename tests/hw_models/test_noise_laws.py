@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from scipy.signal import welch
 from site_world import relaxed, transform
 
@@ -17,6 +16,7 @@ from hw_models.noise import (
     ThermalNoise,
     WhiteNoise,
 )
+from pcsim.errors import ConfigError
 
 STEPS = (0.2, 0.05, 0.0125)
 """A range of 16×."""
@@ -66,7 +66,7 @@ def test_weights_read_once_or_for_each_sample(relative):
 
 
 def test_only_weights_are_shared_by_a_batch():
-    with pytest.raises(ValidationError, match="differs between samples anyway"):
+    with pytest.raises(ConfigError, match="differs between samples anyway"):
         ReadNoise(sigma=0.1, where="rate", batch="independent")
 
 

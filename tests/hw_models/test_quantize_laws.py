@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from site_world import transform
 
 from hw_models.converters import Converter, SendOnDelta, SigmaDelta
 from hw_models.quantize import ConductancePair, QuantizedStates, QuantizedWeights, WeightLevels
+from pcsim.errors import ConfigError
 
 
 def tensor(values):
@@ -174,5 +174,5 @@ def test_states_on_a_grid():
     ],
 )
 def test_nonsense_is_refused(make, words):
-    with pytest.raises(ValidationError, match=words):
+    with pytest.raises(ConfigError, match=words):
         make()

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from writing import Devices
 
 from hw_models.plasticity import ConstantDevice
@@ -11,6 +10,7 @@ from hw_models.plasticity_arrays import FastArray
 from hw_models.plasticity_multiplier import LearningMultiplier
 from hw_models.plasticity_rules import UpdateAccumulator
 from hw_models.plasticity_wear import Endurance, HalfSelect
+from pcsim.errors import ConfigError
 from pcsim.substrate import Chips, Seeded, Substrate
 
 
@@ -102,7 +102,7 @@ def test_chopping_leaves_the_signal_alone():
 
 
 def test_a_rest_without_a_leak_is_refused():
-    with pytest.raises(ValidationError, match="rest is where a leak leads"):
+    with pytest.raises(ConfigError, match="rest is where a leak leads"):
         LearningMultiplier(rest=0.5)
 
 

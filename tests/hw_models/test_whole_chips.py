@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
 from site_world import transform
 
 from hw_models import describe, known_presets, preset, standing
@@ -15,6 +14,7 @@ from hw_models.presets.chips import CYCLE, periphery
 from hw_models.printed import pages
 from pcsim import config as configuration
 from pcsim.check.physical import DIGITS, at_chip_time, physical
+from pcsim.errors import ConfigError
 from pcsim.hardware import HardwareConfig
 from pcsim.substrate import Chips, Seeded, Substrate
 from pcsim.substrate.differences import chips_differ, has_noise
@@ -90,7 +90,7 @@ def test_noise_behind_such_a_range_is_relative_to_the_largest_error():
 @pytest.mark.parametrize("where", ["product", "rate", "error"])
 def test_other_signals_have_no_such_range(where):
     for kind, more in ((Converter, {"bits": 8}), (ReadNoise, {"sigma": 0.1})):
-        with pytest.raises(ValidationError, match="auto_range is for where"):
+        with pytest.raises(ConfigError, match="auto_range is for where"):
             kind(where=where, auto_range=True, **more)
 
 
