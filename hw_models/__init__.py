@@ -8,6 +8,7 @@ equation that every backend executes. A hardware description is an ordered set o
 
 from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, SlewRate
 from hw_models.converters import Converter, SendOnDelta, SigmaDelta
+from hw_models.deployment import DeployedParts, deployed_parts
 from hw_models.description import (
     Hardware,
     describe,
@@ -62,6 +63,7 @@ __all__ = [
     "Converter",
     "DeadLines",
     "DeadNeurons",
+    "DeployedParts",
     "DevicePair",
     "Endurance",
     "ExponentialDevice",
@@ -103,6 +105,7 @@ __all__ = [
     "WholeChip",
     "WriteNoise",
     "chip_numbers",
+    "deployed_parts",
     "describe",
     "fields_of",
     "known_presets",

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hw_models.clock import Sampled, redrawn
-from hw_models.numbers import Duration, Finite, NotNegative, Seconds, Weight
+from hw_models.numbers import Duration, Finite, NotNegative, Positive, Seconds, Weight
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
@@ -33,7 +33,8 @@ _SINCE = {
 
 
 class ProgrammingError(Piece):
-    """The read weight differs from the stored one by a fixed error σ(g) = Σ_k c_k g^k.
+    """The read weight differs from the stored one by an error of σ(g) = Σ_k c_k g^k, fixed until it
+    is programmed again; with a `knee`, σ(g) = c_0 (1 − e^{−g/knee}).
 
     A weight is the difference of a pair, w = range·(g⁺ − g⁻), of which one device is off: that one
     has its programming error, too, and no conductance is below zero,
@@ -51,10 +52,23 @@ class ProgrammingError(Piece):
     """Weight at full conductance, network units."""
     devices: Literal["pair", "single"] = "pair"
     """Whether a weight is a pair of conductances or one device of either sign."""
+    knee: Annotated[Positive, Unit("fraction")] | None = None
+    """Conductance at which the error saturates, relative to the full one; c_0 is then all of it."""
+
+    @model_validator(mode="after")
+    def _one_law(self) -> Self:
+        if self.knee is not None and len(self.coefficients) > 1:
+            raise ValueError(
+                f"knee goes with one coefficient, the error that is not exceeded, got "
+                f"{len(self.coefficients)}"
+            )
+        return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return range·(g⁺ − g⁻), or s + range·σ(|s|/range)·ξ."""
         constants = {f"c_{k}": c for k, c in enumerate(self.coefficients)}
+        if self.knee is not None:
+            constants["knee"] = self.knee
         draws = {"e": Draw()}
         if self.devices == "single":
             becomes = f"s + range*({self._spread('(abs(s)/range)')})*e"
@@ -75,12 +89,15 @@ class ProgrammingError(Piece):
                 becomes=becomes,
                 constants=constants | {"range": self.range},
                 draws=draws,
-                about="programming error, fixed per device",
+                about="programming error, fixed per device and programming",
+                programming=True,
             ),
         )
 
     def _spread(self, g: str) -> str:
         """Return σ(g) as text."""
+        if self.knee is not None:
+            return f"c_0*(1 - exp(-{g}/knee))"
         terms = ["c_0", f"c_1*{g}", f"c_2*{g}**2", f"c_3*{g}**3"]
         return " + ".join(terms[: len(self.coefficients)])
 

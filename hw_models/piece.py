@@ -28,6 +28,8 @@ class Piece(Frozen):
     kind: str
     EXAMPLE: ClassVar[Fields]
     """Fields of an example, as a file would have them (without the kind)."""
+    COMPUTES_UPDATES: ClassVar[bool] = False
+    """Whether it belongs to the circuit that asks for updates, which programming does not use."""
 
     @model_validator(mode="before")
     @classmethod

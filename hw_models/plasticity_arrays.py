@@ -127,6 +127,7 @@ class FastArray(Clocked):
     """
 
     kind: Literal["fast_array"] = "fast_array"
+    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {
         "device": {"kind": "linear_device", "dw_min": 0.002},
         "rate": "10 %",

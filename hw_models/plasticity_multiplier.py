@@ -34,6 +34,7 @@ class LearningMultiplier(Piece):
     """
 
     kind: Literal["learning_multiplier"] = "learning_multiplier"
+    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"offset_spread": "1 %", "gain_spread": "5 %", "limit": 1.0}
     full_scale: Weight = 1.0
     """Product e·r at which the multiplier is at full scale, network units."""

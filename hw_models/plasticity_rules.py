@@ -18,6 +18,7 @@ class UpdateThreshold(Clocked):
     """Requests below a threshold are lost, at each write."""
 
     kind: Literal["update_threshold"] = "update_threshold"
+    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.001, "t_write": "1 s"}
     threshold: Annotated[NotNegative, InWeights]
     """Smallest change of a weight that is carried out in one write, network units."""
@@ -44,6 +45,7 @@ class UpdateAccumulator(Piece):
     """
 
     kind: Literal["update_accumulator"] = "update_accumulator"
+    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.002}
     threshold: Weight
     """Sum of requests that triggers a write, network units."""
@@ -165,6 +167,7 @@ class PulseTrain(Clocked):
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
+    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"dw": 0.002, "slots": 31, "t_write": "1 s"}
     slots: Annotated[int, Field(ge=1, le=63)] = 31
     """BL, the length of the trains; costs one random number per slot and device."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pcsim.circuit import Algebraic, Dendritic, ErrorUnits, Sacramento, Spiking
     from pcsim.compare import compare
     from pcsim.config import Config, Schedule
+    from pcsim.deploy import deploy
     from pcsim.energies import Categorical, Gaussian
     from pcsim.network import Network
     from pcsim.recording import Recording
@@ -45,6 +46,7 @@ __all__ = [
     "check",
     "compare",
     "config_of",
+    "deploy",
     "read",
     "report",
     "run",
@@ -72,6 +74,7 @@ _MODULES = {
     "check": "pcsim.check",
     "compare": "pcsim.compare",
     "config_of": "pcsim.simulate",
+    "deploy": "pcsim.deploy",
     "read": "pcsim.simulate",
     "report": "pcsim.report",
     "run": "pcsim.run",

@@ -161,6 +161,12 @@ class HardwareConfig(Frozen):
         base = self.device.hardware if self.device else self.preset
         return describe(base, pieces)
 
+    def deployed(self, programmed: bool = True) -> Any:
+        """Return the effects by when they act on weights that do not learn any more."""
+        from hw_models import deployed_parts
+
+        return deployed_parts(self.described(), programmed)
+
     @property
     def standing(self) -> tuple[str, ...]:
         """What a verdict on these chips has to say: whole or not, who learns, what is hidden."""

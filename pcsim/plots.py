@@ -14,6 +14,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pcsim.quantity import duration
 from pcsim.store import Result
 from pcsim.store.files import MADE_BY_PCSIM, check_suffix, write_own
 
@@ -114,6 +115,39 @@ def check_figure(check: Check, name: str | None = None) -> Figure:
     left.grid(alpha=0.25)
     shown = plain(name or chip_name(check.config))
     figure.suptitle(f"{shown}: {check.outcome}\n{stream(check.config)}", fontsize="medium")
+    return figure
+
+
+def deployment_figure(result: Result) -> Figure:
+    """Draw the accuracy of deployed chips over time, with and without compensation."""
+    figure = Drawn(figsize=(7.5, 3.8), layout="constrained")
+    axes = figure.subplots()
+    waits, accuracy = result["wait"], 100 * result["accuracy"]
+    rows = accuracy.reshape(-1, *accuracy.shape[-2:])
+    trained = 100 * float(np.mean(result["trained_accuracy"]))
+    axes.axhline(trained, color=COLOURS[6], linestyle=":", label=f"trained, {trained:.1f} %")
+    names = {"none": "no compensation", "global": "drift compensation"}
+    for k, name in enumerate(result["compensation"]):
+        low, middle, high = np.quantile(rows[:, :, k], QUANTILES, axis=0)
+        if len(waits) > 1:
+            axes.plot(waits, middle, f"{'os'[k]}{DASHES[k]}", color=COLOURS[k], markersize=4,
+                      label=f"{names[str(name)]}, median")  # fmt: skip
+            axes.fill_between(waits, low, high, color=COLOURS[k], alpha=0.2)
+    if len(waits) > 1:
+        axes.set_xscale("symlog", linthresh=waits[1], linscale=0.3)
+        axes.set_xticks(waits, [duration(float(seconds)) for seconds in waits])
+        axes.minorticks_off()
+        axes.set(xlabel="time since programming (5–95 % of chips)", ylabel="test accuracy, %")
+    else:
+        values = np.sort(rows[:, 0, 0])
+        share = 100 * (np.arange(len(values)) + 1) / len(values)
+        axes.clear()
+        axes.axvline(trained, color=COLOURS[6], linestyle=":", label=f"trained, {trained:.1f} %")
+        axes.step(values, share, where="post", color=COLOURS[0], marker="o", markersize=3)
+        axes.set(xlabel="test accuracy, %", ylabel="chips up to there, %", ylim=(0, 103))
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize="small")
+    figure.suptitle(plain(f"{result.attrs['chip']}, deployed"), fontsize="medium")
     return figure
 
 

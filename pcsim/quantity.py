@@ -163,3 +163,12 @@ def shown(value: float, unit: Unit | None) -> str:
         if symbol in SYMBOLS[name] and prefix not in ("µ", "μ", "k") and abs(value) >= 10.0**power:
             return f"{value / 10.0**power:g} {symbol}"
     return f"{value:g} {name}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person says it: 3600 as "1 h"."""
+    for symbol in ("d", "h", "min"):
+        count = seconds / float(SYMBOLS["s"][symbol])
+        if count >= 1:
+            return f"{count:.3g} {symbol}"
+    return shown(seconds, Unit("s"))

@@ -124,6 +124,13 @@ equations continuous.toml --script circuit.txt
 equations continuous.toml --script mine.png
 cost missing.toml
 cost torn.toml
+deploy missing.toml
+deploy not.h5
+deploy --hardware unobtainium
+deploy --hardware photonic
+deploy --hardware rram_wan --wait 1h
+deploy --hardware pcm_programmed --program sloppy
+deploy --hardware pcm_programmed --wait soon
 doctor --device warp
 """
 LIST = [line.split() for line in COMMANDS.strip().splitlines()]

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from hw_models.description import Hardware
+from hw_models.drift import ProgrammingError
 from hw_models.formula import Formula
-from pcsim.substrate import Draw
 
 FULL = 1600.0
 """Largest current that stores a weight, nA."""
@@ -15,7 +15,6 @@ _SOURCES = (
     "Agrawal et al., IEDM 2022, 21.7, subthreshold operation of SONOS analog memory, 40 nm, "
     "via CrossSim (Sandia National Laboratories)",
 )
-_SPREAD = "sign(s)*clip(abs(s) + size*(1 - exp(-abs(s)/knee))*{}, 0, 1e30)"
 
 
 def _sonos(name: str, when: str, size: float, knee: float) -> Hardware:
@@ -26,16 +25,10 @@ def _sonos(name: str, when: str, size: float, knee: float) -> Hardware:
         "(the drift of the mean, up to 7 % of full scale in 5 days, is left out)",
         sources=_SOURCES,
         pieces={
-            "programming": Formula(
-                site="weight",
-                becomes=_SPREAD.format("e"),
-                constants={"size": size / FULL, "knee": knee / FULL},
-                draws={"e": Draw()},
-                about=f"spread of programmed currents {when}",
-            ),
+            "programming": ProgrammingError(coefficients=(size / FULL,), knee=knee / FULL),
             "read": Formula(
                 site="weight",
-                becomes=_SPREAD.format("xi"),
+                becomes="sign(s)*clip(abs(s) + size*(1 - exp(-abs(s)/knee))*xi, 0, 1e30)",
                 constants={"size": 12.58037 / FULL, "knee": 215.36557 / FULL},
                 noise={"xi": "normal"},
                 about="noise of each read of a current",

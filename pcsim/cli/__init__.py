@@ -18,6 +18,7 @@ from pcsim.cli import (
     cost,
     data,
     demo,
+    deploy,
     doctor,
     equations,
     experiment,
@@ -64,6 +65,7 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
 app.command("run")(_stoppable(run.run))
 app.command("check")(_stoppable(check.check))
 app.command("cost")(cost.cost)
+app.command("deploy")(_stoppable(deploy.deploy))
 app.command("sweep")(_stoppable(sweep.sweep))
 app.command("compare")(_stoppable(compare.compare))
 app.command("report")(_stoppable(report.report))

@@ -123,6 +123,10 @@ class Array:
         """Whether writing differs from adding."""
         return bool(self._writes)
 
+    def reading(self, index: int) -> Transform:
+        """Return what happens to the weights of a layer on their way out, where something does."""
+        return self._reads[index]
+
     def read(self, index: int) -> Tensor:
         """Return the weights of a layer as presented in this step."""
         stored = self.of[index]["w"]

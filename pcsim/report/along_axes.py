@@ -18,7 +18,7 @@ LINES = 6
 def accuracy_along_axes(view: View) -> list[Drawing]:
     """Draw test accuracy over every axis with more than one value."""
     values = view.values("accuracy")
-    if values is None or not view.varied or not np.isfinite(values).any():
+    if view.kind == "deploy" or values is None or not view.varied or not np.isfinite(values).any():
         return []
     figure = _panels(view, 100 * values, "test accuracy, %")
     caption = f"Test accuracy: {_how(view, values)}"

@@ -20,7 +20,7 @@ LEGEND = "thin 5–95 %, thick 25–75 %, dot the median"
 def chip_spread(view: View) -> list[Drawing]:
     """Draw the distribution of the test accuracy over the population."""
     values = view.values("accuracy")
-    if values is None or view.kind == "comparison" or values.shape[-1] < 2:
+    if values is None or view.kind in ("comparison", "deploy") or values.shape[-1] < 2:
         return []
     values = 100 * values
     if not view.varied:

@@ -16,7 +16,8 @@ from pcsim.rows import Rows
 HIDDEN = frozenset(
     {
         "config", "configs", "base_config", "sweep", "axes", "devices", "settings", "unlike",
-        "check_config", "check", "outcome", "passed", *(name for name, _ in PARTS),
+        "check_config", "check", "outcome", "passed", "deployment", "deployment_tables",
+        "plan", *(name for name, _ in PARTS),
     }
 )  # fmt: skip
 """Attributes that are shown elsewhere, in a form a person can read."""
@@ -76,7 +77,8 @@ def commands(view: View) -> list[str]:
         note = "  # the source had further changes" if clean != commit else ""
         steps.append(f"git checkout {clean}{note}")
     steps.append("pip install -c constraints.txt .")
-    verb = {"comparison": "", "sweep": "sweep", "check": "check"}.get(view.kind, "run")
+    verbs = {"comparison": "", "sweep": "sweep", "check": "check", "deploy": ""}
+    verb = verbs.get(view.kind, "run")
     if verb and configurations(view):
         words = [f"pcsim {verb} {view.name}.toml", _options(view)]
         steps.append(" ".join(filter(None, words)) + "  # the configuration on this page")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pcsim.compare.tables import comparison_tables
+from pcsim.report.deployed import deployment_tables
 from pcsim.report.drawing import quantiles
 from pcsim.report.view import View, field_name
 from pcsim.rows import Rows
@@ -20,7 +21,7 @@ VERDICT = {
     "accuracy": "test accuracy (fraction)",
 }
 
-SENTENCES = ("margins", "specs", "remedies")
+SENTENCES = ("margins", "specs", "remedies", "deployment")
 """Attributes that are the answer of a store of their own."""
 OF_A_RUN = ("settled_at", "margin")
 """What describes the integration, and is no property of a chip."""
@@ -30,6 +31,8 @@ def tables(view: View) -> list[Rows]:
     """Return every table for which the store has what it needs."""
     if view.kind == "comparison":
         return comparison_tables(view.result)
+    if view.kind == "deploy":
+        return deployment_tables(view)
     found = [points(view), _outcomes(view), _verdict(view), _failures(view)]
     return [table for table in found if table and table.rows]
 

@@ -10,6 +10,7 @@ from pcsim.errors import StoreError
 from pcsim.report.along_axes import accuracy_along_axes, margins
 from pcsim.report.answer import banner, opening, row_drawing
 from pcsim.report.chip_spread import chip_spread
+from pcsim.report.deployed import deployment_drawing
 from pcsim.report.origin import commands, configurations, provenance_rows
 from pcsim.report.page import Section, page, slug
 from pcsim.report.phase_diagram import phase_diagrams
@@ -25,6 +26,7 @@ MARK = '<meta name="generator" content="pcsim '
 """What every page says of itself in its head."""
 FIGURES = (
     row_drawing,
+    deployment_drawing,
     comparison_drawing,
     phase_diagrams,
     accuracy_along_axes,
@@ -41,6 +43,7 @@ KINDS = {
     "automatic": "Automatic run: full batch, nothing switched",
     "sweep": "Sweep",
     "comparison": "Comparison",
+    "deploy": "Deployment: a trained network in the devices of a chip",
 }
 
 

@@ -141,6 +141,8 @@ class Effect(Frozen):
     """What it means, with units and references."""
     optional: bool = False
     """Whether a circuit without this site may leave it out; else it must refuse."""
+    programming: bool = False
+    """Whether its draws belong to one programming of the weights, and another draws them anew."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
