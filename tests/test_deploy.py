@@ -18,8 +18,8 @@ from pcsim.hardware import HardwareConfig, make_chips
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
 from pcsim.quantity import duration
-from pcsim.readout import Readout
-from pcsim.replicas import Replicas
+from pcsim.runner.readout import Readout
+from pcsim.runner.replicas import Replicas
 from pcsim.substrate import Seeded
 
 SIZE = 120

@@ -18,26 +18,27 @@ import torch
 from pydantic import ValidationError
 
 from pcsim import config as configuration
-from pcsim import memory_need, store
+from pcsim import store
 from pcsim.check.physical import adapted, at_chip_time, chip_name
 from pcsim.config import Config
 from pcsim.deploy.arrays import DeployedArrays, Programmed
 from pcsim.deploy.deployment import Deployment
 from pcsim.deploy.plan import Plan, Program, require
 from pcsim.errors import ConfigError
-from pcsim.explain import explanations
+from pcsim.fields.explain import explanations
 from pcsim.hardware import Described
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
 from pcsim.recording import Recording
-from pcsim.replicas import Replicas
-from pcsim.results import attributes
 from pcsim.run import run
+from pcsim.runner import memory_need
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.results import attributes
+from pcsim.runner.task import Task
 from pcsim.simulate import hardware_section
 from pcsim.status import Report
 from pcsim.store import Attr, Result, Variable
 from pcsim.substrate import Seeded
-from pcsim.task import Task
 
 __all__ = ["DIGITS", "Deployment", "Plan", "deploy"]
 

@@ -25,10 +25,10 @@ from pcsim.hardware import HardwareConfig
 from pcsim.kernels.on_chip import Array
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
-from pcsim.readout import Readout
-from pcsim.replicas import Replicas
+from pcsim.runner.readout import Readout
+from pcsim.runner.replicas import Replicas
+from pcsim.runner.task import Split, Task
 from pcsim.substrate import Chips, Effect, Memory, Noise, Substrate
-from pcsim.task import Split, Task
 
 READ = 1e-6
 """Seconds of one read or write where a chip has no clock: an assumption."""
