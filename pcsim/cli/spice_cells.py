@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pcsim.cli.spice_export import export
 from pcsim.errors import ConfigError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pcsim.spice.cells.network import Learnt
 
 app = typer.Typer(help="Netlists for ngspice, transistors, and back.", no_args_is_help=True)
+app.command()(export)
 ProcessName = Annotated[
     str,
     typer.Option(

@@ -242,7 +242,7 @@ class ChipRun:
             self.engine.load([None, *clamps[1:]], steps=self._settle)
         else:
             self.engine.load(self._smoothed(clamps), steps=self.timing.present)
-        self._initialise(first)
+        self.initialise(first)
         yield from self._rest(clamps, 0)
 
     def _rest(self, clamps: Clamps, done: int) -> Iterator[None]:
@@ -254,7 +254,8 @@ class ChipRun:
             self.engine.load(self._smoothed(clamps), steps=self.timing.present)
         yield from self._advance(self._period - max(done, self._settle), target=clamps[0])
 
-    def _initialise(self, first: bool) -> None:
+    def initialise(self, first: bool) -> None:
+        """Let states start, or start anew, as `schedule.init` says."""
         init = self.config.schedule.init
         if init == "ff" or (first and init == "carry"):
             self._draw_tops()
@@ -356,7 +357,7 @@ class ChipRun:
         if self.engine.steps == 0:
             self._between_steps = False
             self.engine.load(next(self.task.batches(self.chips, 0, 0)))
-            self._initialise(first=True)
+            self.initialise(first=True)
         while self.engine.steps < self.config.convergence.max_steps and not self.decided:
             yield from self._advance(1)
 

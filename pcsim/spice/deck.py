@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -47,41 +47,57 @@ def rise(netlist: Netlist, reltol: float) -> float:
     return 0.1 * min(reltol, 1e-2) * min(netlist.taus)
 
 
-def deck(
-    netlist: Netlist,
-    starts: Mapping[str, float],
-    waves: Iterable[Wave],
-    span: Span,
-    *,
-    reltol: float,
-    title: str = "a chip of pcsim",
-    saved: Sequence[str] | None = None,
-) -> str:
-    """Return the whole netlist, with a transient analysis from initial conditions.
+def deck(bench: Bench, reltol: float, title: str = "a chip of pcsim") -> str:
+    """Return the whole netlist, with a transient analysis from initial conditions."""
+    return "\n".join(
+        [
+            f"* {title}",
+            *bench.constants,
+            *bench.netlist.definitions(),
+            *bench.netlist.instances(bench.starts),
+            *bench.sources(reltol),
+            *bench.analysis(reltol),
+        ]
+    )
 
-    `saved`: nodes whose voltages are written; None: all states.
-    """
-    steep = rise(netlist, reltol)
-    show = span.look * (1 - 1e-9) if span.show is None else span.show
-    longest = min(2.0 * max(netlist.taus[: netlist.somas]), span.end)
-    # The first step, a tenth of this, is one of backward Euler that nobody checks.
-    first = min(2.0 * sqrt(reltol) * min(netlist.taus), longest)
-    nodes = [node for *_, node in netlist.capacitors()] if saved is None else saved
-    options = " ".join(f"{name}={value!r}" for name, value in tolerances(netlist, reltol).items())
-    lines = [
-        f"* {title}",
-        f".param gm={GM!r} t_before={span.before!r}",
-        *netlist.lines(starts),
-        *(wave.text(steep) for wave in waves),
-    ]
-    if span.look > 0:
-        corners = f"0 0 {span.look!r} 0 {span.look + 0.5 * (span.end - span.look)!r} 1e-9"
-        lines.append(f"V{LOOK} {LOOK} 0 PWL({corners})")
-    lines += [
-        f".options {options} method=trap",
-        f".tran {first!r} {span.end!r} {show!r} {longest!r} uic",
-        folded(".save", *(f"v({node})" for node in nodes)),
-        ".end",
-        "",
-    ]
-    return "\n".join(lines)
+
+@dataclass(frozen=True)
+class Bench:
+    """A chip, what it is shown, and for how long."""
+
+    netlist: Netlist
+    starts: Mapping[str, float]
+    """Voltages of capacitors at the start, by node."""
+    waves: Sequence[Wave]
+    span: Span
+
+    @property
+    def constants(self) -> list[str]:
+        """Return the numbers that all cells share."""
+        return [f".param gm={GM!r} t_before={self.span.before!r}"]
+
+    def sources(self, reltol: float) -> list[str]:
+        """Return the data, and what gives the solver points in time."""
+        lines = [wave.text(rise(self.netlist, reltol)) for wave in self.waves]
+        look, end = self.span.look, self.span.end
+        if look > 0:
+            corners = f"0 0 {look!r} 0 {look + 0.5 * (end - look)!r} 1e-9"
+            lines.append(f"V{LOOK} {LOOK} 0 PWL({corners})")
+        return lines
+
+    def analysis(self, reltol: float) -> list[str]:
+        """Return options, the transient analysis, and what is written: all states."""
+        span, netlist = self.span, self.netlist
+        show = span.look * (1 - 1e-9) if span.show is None else span.show
+        longest = min(2.0 * max(netlist.taus[: netlist.somas]), span.end)
+        # The first step, a tenth of this, is one of backward Euler that nobody checks.
+        first = min(2.0 * sqrt(reltol) * min(netlist.taus), longest)
+        values = tolerances(netlist, reltol).items()
+        options = " ".join(f"{name}={value!r}" for name, value in values)
+        return [
+            f".options {options} method=trap",
+            f".tran {first!r} {span.end!r} {show!r} {longest!r} uic",
+            folded(".save", *(f"v({node})" for *_, node in netlist.capacitors())),
+            ".end",
+            "",
+        ]

@@ -29,7 +29,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.spice import ngspice
-from pcsim.spice.deck import Span, deck
+from pcsim.spice.deck import Bench, Span, deck
 from pcsim.spice.netlist import WHO, Netlist, Wave
 from pcsim.spice.ngspice import SpiceError, StoppedEarlyError
 from pcsim.substrate import Chips, Seeded
@@ -214,8 +214,21 @@ class Spice(Planned):
             self.pending = 0
 
     def _integrate(self, queue: Sequence[_Shown]) -> None:
-        flow = self._flow
-        assert flow is not None
+        alive = [k for k in range(self.params.replicas) if not bool(self.stopped.chips[k])]
+        total = sum(shown.steps for shown in queue)
+        before = self.steps - total
+        benches = self._benches(queue, alive, before)
+        jobs = [(chip, deck(bench, self.reltol)) for chip, bench in benches.items()]
+        with ThreadPoolExecutor(max(1, min(self.threads, len(jobs)))) as pool:
+            ends = list(pool.map(lambda job: self._run(job[0], job[1], before), jobs))
+        self._take(benches, ends)
+        if self.chips:
+            self.chips.clock.step += total
+
+    def _benches(
+        self, queue: Sequence[_Shown], chips: Sequence[int], before: int
+    ) -> dict[int, Bench]:
+        """Return the netlists of chips, with sources of the data, from the state they are in."""
         waves: dict[tuple[int, int], list[Tensor]] = {}
         free = self._free()
         for shown in queue:
@@ -226,11 +239,10 @@ class Spice(Planned):
                     waves.setdefault((k, i), []).append(held[:, 0, i])
         steps = [shown.steps for shown in queue]
         begins = [sum(steps[:n]) * self.dt for n in range(len(steps))]
-        total, before = sum(steps), self.steps - sum(steps)
+        total = sum(steps)
         span = Span(total * self.dt, (total - 1) * self.dt, before * self.dt)
-        alive = [k for k in range(self.params.replicas) if not bool(self.stopped.chips[k])]
-        jobs = []
-        for chip in alive:
+        benches = {}
+        for chip in chips:
             netlist = self._netlist(chip, free)
             moves = {
                 f"x{k}_{i}": Wave(f"x{k}_{i}", begins, [float(v[chip % len(v)]) for v in values])
@@ -238,13 +250,21 @@ class Spice(Planned):
             }
             given = [moves[node] for _, _, node in netlist.clamped_nodes()]
             given += self._noise_waves(netlist, chip, before, total)
-            text = deck(netlist, self._starts(netlist, chip), given, span, reltol=self.reltol)
-            jobs.append((chip, netlist, text))
-        with ThreadPoolExecutor(max(1, min(self.threads, len(jobs)))) as pool:
-            ends = list(pool.map(lambda job: self._run(job[0], job[2], before), jobs))
-        self._take(jobs, ends, span)
-        if self.chips:
-            self.chips.clock.step += total
+            benches[chip] = Bench(netlist, self._starts(netlist, chip), given, span)
+        return benches
+
+    def bench(self, data: Sequence[Sequence[Tensor | None]], steps: int, chip: int = 0) -> Bench:
+        """Return the netlist of a chip that is shown data, each for so many steps, from now on.
+
+        Nothing is integrated. The first of the data is clamped already.
+        """
+        self.settle()
+        queue = [_Shown(list(clamps), None, steps) for clamps in data]
+        return self._benches(queue, [chip], self.steps)[chip]
+
+    def voltages(self, chip: int = 0) -> dict[str, float]:
+        """Return all states and weights of a chip, by the node on which they stand."""
+        return self._starts(self._netlist(chip, self._free()), chip)
 
     def _run(self, chip: int, text: str, before: int) -> ngspice.Plot:
         try:
@@ -256,19 +276,14 @@ class Spice(Planned):
                 stopped.done,
             ) from None
 
-    def _take(
-        self,
-        jobs: Sequence[tuple[int, Netlist, str]],
-        ends: Sequence[ngspice.Plot],
-        span: Span,
-    ) -> None:
+    def _take(self, benches: Mapping[int, Bench], ends: Sequence[ngspice.Plot]) -> None:
         """Let the circuit be where ngspice ended, and remember where the last step began."""
         targets: dict[tuple[str, str], Tensor] = {}
         earlier: dict[tuple[str, str], Tensor] = {}
-        for (chip, netlist, _), plot in zip(jobs, ends, strict=True):
-            at = int(abs(plot["time"] - span.look).argmin())
+        for (chip, bench), plot in zip(benches.items(), ends, strict=True):
+            at = int(abs(plot["time"] - bench.span.look).argmin())
             column = {name: n for n, name in enumerate(plot.variables)}
-            for part, name, element, node in netlist.capacitors():
+            for part, name, element, node in bench.netlist.capacitors():
                 key = (part, name)
                 if key not in targets:
                     targets[key] = self.memory_of(int(part[1:]), part, name)

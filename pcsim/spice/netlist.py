@@ -247,10 +247,13 @@ class Netlist:
 
     # ---- text
 
-    def lines(self, starts: Mapping[str, float]) -> Iterator[str]:
-        """Yield all cells and instances; `starts` are the voltages of capacitors, by node."""
+    def definitions(self) -> Iterator[str]:
+        """Yield all cells."""
         for cell in self.cells.values():
             yield cell.text
+
+    def instances(self, starts: Mapping[str, float]) -> Iterator[str]:
+        """Yield all instances; `starts` are the voltages of capacitors, by node."""
         for name, cell_name, nodes, values in self._instances:
             given = dict(values)
             pins = self.cells[cell_name].pins
