@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pcsim.cli.run import pairs
-from pcsim.errors import UnsupportedError
+from pcsim.errors import ConfigError, UnsupportedError
+
+
+class Tier(StrEnum):
+    """How much of the circuit is real."""
+
+    behavioural = "behavioural"
+    macro = "macro"
 
 
 def export(
     config: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
     out: Annotated[Path, typer.Option(help="Folder to write; must not exist, or be empty.")],
+    tier: Annotated[
+        Tier,
+        typer.Option(help="Ideal sources, or transconductors with the limits in [spice.macro]."),
+    ] = Tier.behavioural,
     samples: Annotated[int, typer.Option(help="Presentations that the folder shows.")] = 20,
     chip: Annotated[int, typer.Option(help="Which chip of the population.")] = 0,
     minutes: Annotated[float, typer.Option(help="CPU time that ngspice may need for it.")] = 10.0,
@@ -28,6 +40,11 @@ def export(
 
     changes = {"run.backend": "continuous"} | pairs(change) | {"run.engine": "spice"}
     settings = configuration.load(config, changes)
+    if (tier is Tier.macro) != (settings.spice.macro is not None):
+        raise ConfigError(
+            "tier: 'macro' is the tier of a table [spice.macro], and needs one: "
+            "--tier macro --set spice.macro.output_resistance=1e9"
+        )
     seconds = folder.expected_seconds(settings, samples)
     typer.echo(f"ngspice will need about {seconds:.1g} s of CPU time")
     if seconds > 60 * minutes:

@@ -63,6 +63,8 @@ def engine_for(
             chips=chips,
             reltol=config.spice.reltol,
             folder=config.spice.folder or None,
+            trnoise=config.spice.noise == "trnoise",
+            macro=config.spice.macro,
         )
     reason = "run.engine asks for it"
     if config.run.engine == "auto":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from pcsim.spice.netlist import GM, Netlist, Wave, folded
+from pcsim.spice.netlist import Hiss, Netlist, Wave, folded
 
 LOOK = "look"
 """A source that does nothing but give the solver a point in time."""
@@ -36,8 +36,8 @@ def tolerances(netlist: Netlist, reltol: float) -> dict[str, float]:
     return {
         "reltol": reltol,
         "vntol": volts,
-        "abstol": GM * volts,
-        "chgtol": 0.01 * GM * fastest,
+        "abstol": netlist.gm * volts,
+        "chgtol": 0.01 * netlist.gm * fastest,
         "trtol": 7.0 * min(1.0, (reltol / 1e-3) ** 0.7),
     }
 
@@ -68,13 +68,13 @@ class Bench:
     netlist: Netlist
     starts: Mapping[str, float]
     """Voltages of capacitors at the start, by node."""
-    waves: Sequence[Wave]
+    waves: Sequence[Wave | Hiss]
     span: Span
 
     @property
     def constants(self) -> list[str]:
         """Return the numbers that all cells share."""
-        return [f".param gm={GM!r} t_before={self.span.before!r}"]
+        return [f".param gm={self.netlist.gm!r} t_before={self.span.before!r}"]
 
     def sources(self, reltol: float) -> list[str]:
         """Return the data, and what gives the solver points in time."""

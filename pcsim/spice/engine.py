@@ -30,8 +30,9 @@ from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.spice import ngspice
 from pcsim.spice.deck import Bench, Span, deck
-from pcsim.spice.netlist import WHO, Netlist, Wave
+from pcsim.spice.netlist import WHO, Hiss, Netlist, NoiseSource, Wave
 from pcsim.spice.ngspice import SpiceError, StoppedEarlyError
+from pcsim.spice_settings import Macro
 from pcsim.substrate import Chips, Seeded
 
 TOGETHER, TOGETHER_NOISY = 64, 16
@@ -72,6 +73,15 @@ def refuse(network: Network, circuit: Circuit, samples: int, device: str) -> Non
         )
 
 
+def refuse_law(source: NoiseSource) -> None:
+    """Refuse noise that TRNOISE cannot be."""
+    if source.law != "normal":
+        raise UnsupportedError(
+            f"{WHO}: spice.noise 'trnoise': {source.key.split('.')[0]!r} is {source.law}, and "
+            f"TRNOISE is normal; use 'frozen'"
+        )
+
+
 class Spice(Planned):
     """Chips in continuous time, as netlists."""
 
@@ -93,6 +103,8 @@ class Spice(Planned):
         chips: Chips | None = None,
         reltol: float = 1e-4,
         folder: str | Path | None = None,
+        trnoise: bool = False,
+        macro: Macro | None = None,
         threads: int | None = None,
     ) -> None:
         """Build a population, as `Continuous` does.
@@ -100,6 +112,8 @@ class Spice(Planned):
         Main arguments:
             reltol: ngspice's relative tolerance; all others follow from it.
             folder: where netlists and raw files are kept; None: in a temporary folder.
+            trnoise: noise is drawn by ngspice, another in every run.
+            macro: what transconductors cannot do; None: ideal ones.
             noise: source of the circuit's own noise; needed where `circuit.sigma_x` is set.
             threads: so many chips run at once; None: as many as torch has threads.
         """
@@ -113,7 +127,7 @@ class Spice(Planned):
         """What is shown and not yet integrated; the first may be what is clamped already."""
         self._origin: list[tuple[Tensor, Tensor]] = []
         """What moves, and as it was before the last time step."""
-        self._noise, self.reltol = noise, reltol
+        self._noise, self.reltol, self.trnoise, self.macro = noise, reltol, trnoise, macro
         super().__init__(network, params, circuit, scale=scale, tau_w=tau_w, chips=chips, **options)
         self.threads = torch.get_num_threads() if threads is None else threads
         self.folder = Path(folder or tempfile.mkdtemp(prefix="pcsim-spice-"))
@@ -248,7 +262,7 @@ class Spice(Planned):
                 f"x{k}_{i}": Wave(f"x{k}_{i}", begins, [float(v[chip % len(v)]) for v in values])
                 for (k, i), values in waves.items()
             }
-            given = [moves[node] for _, _, node in netlist.clamped_nodes()]
+            given: list[Wave | Hiss] = [moves[node] for _, _, node in netlist.clamped_nodes()]
             given += self._noise_waves(netlist, chip, before, total)
             benches[chip] = Bench(netlist, self._starts(netlist, chip), given, span)
         return benches
@@ -318,7 +332,13 @@ class Spice(Planned):
         key = (chip, tuple(free))
         if key not in self._cells:
             self._cells[key] = Netlist(
-                self.plan, self.circuit, self._values(), chip=chip, dt=self.dt, free=free
+                self.plan,
+                self.circuit,
+                self._values(),
+                chip=chip,
+                dt=self.dt,
+                free=free,
+                macro=self.macro,
             )
         return self._cells[key]
 
@@ -331,14 +351,20 @@ class Spice(Planned):
                     values[f"w_fb@m{k}"] = self.memory_of(k, f"m{k}", "w_fb")
         return values
 
-    def _noise_waves(self, netlist: Netlist, chip: int, before: int, steps: int) -> list[Wave]:
-        """Return the numbers that the other engines draw, each held for one step."""
+    def _noise_waves(
+        self, netlist: Netlist, chip: int, before: int, steps: int
+    ) -> list[Wave | Hiss]:
+        """Return the numbers that the other engines draw, each held for one step, or ngspice's."""
         if not netlist.noise:
             return []
         times = [n * self.dt for n in range(steps)]
-        waves = []
+        waves: list[Wave | Hiss] = []
         for source in netlist.noise:
             units = self.network.nodes[source.layer].units
+            if self.trnoise:
+                refuse_law(source)
+                waves += [Hiss(source.node(i), self.dt) for i in range(units)]
+                continue
             like = self.params.flat.new_empty(self.params.replicas, 1, units)
             noise = self._noise if source.of_circuit else self.chips.noise  # type: ignore[union-attr]
             assert noise is not None

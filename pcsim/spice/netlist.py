@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
@@ -24,7 +26,11 @@ from pcsim.circuits.text import Equation, equations
 from pcsim.continuous.plan_flow import NOISE
 from pcsim.errors import UnsupportedError
 from pcsim.native.formula import Node, apply, evaluate, names, number, parse, symbol
+from pcsim.spice.macro import cells as macro_cells
+from pcsim.spice.macro import lag, transconductor
 from pcsim.spice.text import in_spice
+from pcsim.spice_settings import Macro
+from pcsim.substrate import Seeded
 from pcsim.substrate.counter import Law
 
 WHO = "engine spice"
@@ -34,6 +40,7 @@ SOMA = {"x", "r", "fired", "slope", "x_seen", "speed", "force", "fb", "fb_line"}
 SOMA |= {"td", "apical_in", "v_apical", "v_apical_seen"}
 """What stands in the cell of a neuron; all else of a layer is its error dendrite."""
 Value = float | Tensor
+Index = tuple[int, ...]
 
 
 @dataclass
@@ -75,6 +82,18 @@ class Wave:
 
 
 @dataclass(frozen=True)
+class Hiss:
+    """Standard normal numbers that ngspice draws, a new one per `step`."""
+
+    node: str
+    step: float
+
+    def text(self, rise: float) -> str:
+        """Return the source."""
+        return f"V{self.node} {self.node} 0 DC 0 TRNOISE(1 {self.step!r} 0 0)"
+
+
+@dataclass(frozen=True)
 class NoiseSource:
     """Numbers that are held for one time step each, of every unit of a layer."""
 
@@ -113,6 +132,7 @@ class Netlist:
         chip: int,
         dt: float,
         free: Sequence[bool],
+        macro: Macro | None = None,
     ) -> None:
         """Write the cells.
 
@@ -120,10 +140,12 @@ class Netlist:
             fixed: what is set once per unit or weight, by `name@part`.
             chip: whose draws are taken.
             free: which units of the datum (layer 0) move.
+            macro: what transconductors cannot do; None: ideal ones.
         """
         refuse_plan(plan, circuit)
         self.plan, self.circuit, self.fixed, self.chip, self.dt = plan, circuit, fixed, chip, dt
-        self.free = list(free)
+        self.free, self.macro = list(free), macro
+        self.gm = macro.gm if macro else GM
         self.cells: dict[str, Cell] = {}
         self.noise: list[NoiseSource] = []
         self.states: dict[tuple[str, str], str] = {}
@@ -138,6 +160,8 @@ class Netlist:
         """So many of the time constants belong to layers."""
         for k, link in enumerate(plan.connections):
             self._array(k, link)
+        if macro and macro.bandwidth:
+            self.taus.append(lag(macro))
 
     # ---- layers
 
@@ -220,10 +244,10 @@ class Netlist:
                 self.states[f"m{k}", name] = synapse.name
                 over = part.weights_tau(name)
                 in_synapse[f"c_{name}"] = {
-                    e: GM * (tau if isfinite(tau) else 1.0) for e, tau in over.items()
+                    e: self.gm * (tau if isfinite(tau) else 1.0) for e, tau in over.items()
                 }
                 in_synapse[f"{name}_start"] = dict.fromkeys(over, 0.0)
-                synapse.lines.append(f"C{name} {name} 0 {{c_{name}}} ic={{{name}_start}}")
+                synapse.lines += part.capacitor(name)
                 pins[name] = None
                 if any(map(isfinite, over.values())):
                     part.teach(learning, name, in_learning)
@@ -231,7 +255,8 @@ class Netlist:
             node = part.read(line.text)
             pins |= dict.fromkeys((line.name, *part.named(node)))
             in_synapse |= part.values_of(node)
-            synapse.lines.append(_into(line.name, node))
+            in_synapse |= part.drawn(line.name, part.elements())
+            synapse.lines += part.driven(line.name, node)
         synapse.pins, synapse.params = list(pins), sorted(in_synapse)
         self.cells |= {cell.name: cell for cell in (synapse, learning) if cell.lines}
         for i in range(post):
@@ -247,8 +272,15 @@ class Netlist:
 
     # ---- text
 
+    @property
+    def slew(self) -> float:
+        """What somas move at most in a second; 0: unlimited."""
+        return self.macro.slew_rate if self.macro else 0.0
+
     def definitions(self) -> Iterator[str]:
         """Yield all cells."""
+        if self.macro:
+            yield from macro_cells(self.macro, self.dt)
         for cell in self.cells.values():
             yield cell.text
 
@@ -283,15 +315,6 @@ class Netlist:
             for i in range(group.units):
                 if self._clamped(k, i):
                     yield k, i, f"x{k}_{i}"
-
-
-def _into(name: str, node: Node) -> str:
-    """Return a source of gm times an expression, into a node of its name.
-
-    gm is a multiplicity: as a factor of the expression it would be a factor of every derivative,
-    each evaluated anew in each iteration, which takes more than twice the time.
-    """
-    return f"B{name} 0 {name} I={in_spice(node)} m={{gm}}"
 
 
 def _of_soma(name: str) -> bool:
@@ -409,9 +432,9 @@ class _Part:
     def values_of(self, node: Node) -> dict[str, dict[tuple[int, int], float]]:
         """Return the parameters in an expression of synapses with their values."""
         found = sorted(n[1:-1] for n in names(node) if n.startswith("{") and n != "{t_before}")
-        return {name: {e: self.at(name, *e) for e in self._elements()} for name in found}
+        return {name: {e: self.at(name, *e) for e in self.elements()} for name in found}
 
-    def _elements(self) -> list[tuple[int, int]]:
+    def elements(self) -> list[tuple[int, int]]:
         return [(i, j) for i in range(self.shape[0]) for j in range(self.shape[1])]
 
     def at(self, name: str, *element: int) -> float:
@@ -503,6 +526,40 @@ class _Part:
             self.netlist.taus.append(tau)
         return tau
 
+    def capacitor(self, name: str) -> list[str]:
+        """Return what holds a state; of a weight, what it loses."""
+        lines, macro = [f"C{name} {name} 0 {{c_{name}}} ic={{{name}_start}}"], self.netlist.macro
+        if macro and macro.lifetime and (self.part[0] == "m" or name == "b"):
+            lines.append(f"Rleak_{name} {name} 0 {{{macro.lifetime!r}/c_{name}}}")
+        if macro and macro.temperature:
+            lines.append(f"Xthermal_{name} {name} thermal")
+        return lines
+
+    def driven(self, name: str, node: Node, *, limited: bool = False) -> list[str]:
+        """Return a source of gm times an expression, into a node of its name.
+
+        gm is a multiplicity: as a factor of the expression it would be a factor of every
+        derivative, each evaluated anew in each iteration, which takes more than twice the time.
+        """
+        if self.netlist.macro:
+            return transconductor(name, in_spice(node), limited=limited)
+        return [f"B{name} 0 {name} I={in_spice(node)} m={{gm}}"]
+
+    def drawn(
+        self, name: str, elements: Sequence[Index], most: Mapping[Any, float] | None = None
+    ) -> dict[str, dict[Any, float]]:
+        """Return offset and limit of the transconductors of a node, by device."""
+        macro = self.netlist.macro
+        if not macro:
+            return {}
+        shape = (1, *((1, len(elements)) if self.part[0] == "g" else self.shape))
+        like = torch.zeros(shape, dtype=torch.float64)
+        source = Seeded(macro.seed, [self.netlist.chip])
+        drawn = source.draw(f"macro.{name}.{self.part}", "normal", like, 0) * macro.offset
+        offsets = dict(zip(elements, drawn.flatten().tolist(), strict=True))
+        by = {e[0] if self.part[0] == "g" else e: value for e, value in offsets.items()}
+        return {f"os_{name}": by} | ({f"most_{name}": dict(most)} if most else {})
+
     def place(
         self, cell: Cell, name: str, clamped: bool, values: dict[str, dict[int, float]]
     ) -> set[str]:
@@ -514,13 +571,17 @@ class _Part:
         if self.is_state(name, clamped):
             taus = {i: self._tau(name, i) for i in units}
             lasting = not any(map(isfinite, taus.values()))
-            values[f"c_{name}"] = {i: GM * (1.0 if lasting else t) for i, t in taus.items()}
+            gm = self.netlist.gm
+            values[f"c_{name}"] = {i: gm * (1.0 if lasting else t) for i, t in taus.items()}
             values[f"{name}_start"] = dict.fromkeys(units, 0.0)
-            cell.lines.append(f"C{name} {name} 0 {{c_{name}}} ic={{{name}_start}}")
+            cell.lines += self.capacitor(name)
             if lasting:
                 return {name}
             assert node is not None
-            cell.lines.append(_into(name, node))
+            slew = self.netlist.slew if name == "x" else 0.0
+            most = {i: slew * tau for i, tau in taus.items()} if slew else None
+            values |= self.drawn(name, [(i,) for i in units], most)
+            cell.lines += self.driven(name, node, limited=bool(most))
         elif node is not None:
             cell.lines.append(f"B{name} {name} 0 V={in_spice(node)}")
         elif name != "x":  # a sum: synapses send their currents here
@@ -534,15 +595,16 @@ class _Part:
 
     def weights_tau(self, name: str) -> dict[tuple[int, int], float]:
         """Return the time constant of every weight; infinite where nothing is learnt."""
-        return {element: self._tau(name, *element) for element in self._elements()}
+        return {element: self._tau(name, *element) for element in self.elements()}
 
     def teach(self, cell: Cell, name: str, values: dict[str, dict[tuple[int, int], float]]) -> None:
         """Put what moves a weight into the cell that teaches it."""
         node = self._force(self.lines[name])
         values |= self.values_of(node)
         cell.pins = sorted({*cell.pins, *self.named(node), name})
+        values |= self.drawn(name, self.elements())
         cell.params = sorted(values)
-        cell.lines.append(_into(name, node))
+        cell.lines += self.driven(name, node)
 
 
 def refuse_plan(plan: Plan, circuit: Circuit) -> None:

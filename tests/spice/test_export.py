@@ -117,6 +117,24 @@ def test_the_expected_time_is_proportional_and_said_before(tmp_path):
     assert "more than --minutes 0.01" in str(done.exception)
 
 
+def test_limits_of_the_tier_macro_are_in_the_folder(tmp_path):
+    """Mild ones are within the tolerance, poor ones are not; the tier and its table go together."""
+    for resistance, code in ((1e12, 0), (2e7, 1)):
+        macro = {"macro": {"output_resistance": resistance}, "reltol": 1e-4}
+        folder = tmp_path / str(code)
+        export(settings(spice=macro), folder, samples=2)
+        assert ".subckt transconductor" in (folder / "cells.cir").read_text()
+        assert "recording has none" in (folder / "README.md").read_text()
+        assert compared(folder).returncode == code
+    config = tmp_path / "net.toml"
+    config.write_text('network.sizes = [64, 3, 10]\ndata.name = "digits"\nlearning.batch = 1\n')
+    command = ["spice", "export", str(config), "--out", str(tmp_path / "net")]
+    for more in (["--tier", "macro"], ["--set", "spice.macro.offset=0.1"]):
+        error = CliRunner().invoke(app, [*command, *more]).exception
+        assert isinstance(error, ConfigError)
+        assert "tier: 'macro'" in str(error)
+
+
 def test_a_full_folder_is_not_touched(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ConfigError, match="not empty"):

@@ -24,6 +24,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.runner.chip_run import ChipRun
 from pcsim.spice.deck import Bench
 from pcsim.spice.engine import Spice
+from pcsim.spice.netlist import GM
 from pcsim.spice_settings import SpiceSettings
 
 SECONDS = 2e-6
@@ -188,10 +189,17 @@ def readme(config: Config, recorded: Recorded, samples: int, chip: int) -> str:
         end=recorded.times[-1],
         by=recorded.by,
         tolerance=recorded.tolerance,
+        gm=config.spice.macro.gm if config.spice.macro else GM,
+        limits=LIMITS if config.spice.macro else "",
         fields=fields,
     )
 
 
+LIMITS = """\
+Transconductors have the limits of `spice.macro` below (cells.cir), and the recording has none: the
+distance is what they do.
+
+"""
 README = """\
 # A network that learns, as a netlist
 
@@ -210,13 +218,13 @@ README = """\
 
 Layer 0 is the output, `xK_I` the soma of unit I of layer K, `wK_I_J` the weight onto it from unit J
 of layer K + 1. 1 V is 1 unit of the network; a state of time constant tau is the voltage of a
-capacitor of gm·tau farads, with gm = 1 µS.
+capacitor of gm·tau farads, with gm = {gm:g} S.
 
 The recording is by {by}.
 compare.py is content when no state and no weight is more than {tolerance:g} units from it at the
 end of any presentation. Euler's rule is O(dt) away: a smaller solver.dt records more exactly.
 
-Made by pcsim from these settings:
+{limits}Made by pcsim from these settings:
 
 {fields}
 """
