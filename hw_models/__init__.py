@@ -6,6 +6,7 @@ equation that every backend executes. A hardware description is an ordered set o
     Hardware(pieces={"adc": Converter(where="product", bits=8)})
 """
 
+from hw_models.all_numbers import quantities
 from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, SlewRate
 from hw_models.converters import Converter, SendOnDelta, SigmaDelta
 from hw_models.deployment import DeployedParts, deployed_parts
@@ -51,6 +52,7 @@ from hw_models.plasticity_rules import (
 from hw_models.plasticity_wear import Endurance, HalfSelect
 from hw_models.printed import chip_numbers
 from hw_models.quantize import ConductancePair, QuantizedStates, QuantizedWeights, WeightLevels
+from hw_models.remedies import applicable
 from hw_models.whole_chip import WholeChip, standing
 
 __all__ = [
@@ -104,6 +106,7 @@ __all__ = [
     "WhiteNoise",
     "WholeChip",
     "WriteNoise",
+    "applicable",
     "chip_numbers",
     "deployed_parts",
     "describe",
@@ -111,5 +114,6 @@ __all__ = [
     "known_presets",
     "made_of",
     "preset",
+    "quantities",
     "standing",
 ]

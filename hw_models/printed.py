@@ -54,14 +54,18 @@ def _numbers(name: str, piece: Piece) -> Iterator[tuple[str, str, str, str]]:
         if isinstance(value, Piece):
             yield from _numbers(f"{name}.{field}", value)
         elif field != "kind" and value != info.default:
-            unit = unit_of(info)
-            if unit and unit.when and getattr(piece, unit.when[0]) != unit.when[1]:
-                unit = Unit(unit.otherwise)
-            if isinstance(value, float):
-                words = f" {unit.name}" if unit and not unit.symbols else ""
-                yield title, field, with_unit(value, unit) + words, meaning(info)
-            else:
-                yield title, field, _text(value), meaning(info)
+            yield title, field, value_in_words(piece, field), meaning(info)
+
+
+def value_in_words(piece: Piece, field: str) -> str:
+    """Return the value of a field with its unit."""
+    value = getattr(piece, field)
+    if not isinstance(value, float):
+        return _text(value)
+    unit = unit_of(type(piece).model_fields[field])
+    if unit and unit.when and getattr(piece, unit.when[0]) != unit.when[1]:
+        unit = Unit(unit.otherwise)
+    return with_unit(value, unit) + (f" {unit.name}" if unit and not unit.symbols else "")
 
 
 def _text(value: object) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pcsim.simulate import Learner, Stream, config_of, read, simulate
     from pcsim.stream import Record, Solver
     from pcsim.sweep import sweep
+    from pcsim.variants import margins
 
 __all__ = [
     "Algebraic",
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "config_of",
     "deploy",
+    "margins",
     "read",
     "report",
     "run",
@@ -75,6 +77,7 @@ _MODULES = {
     "compare": "pcsim.compare",
     "config_of": "pcsim.simulate",
     "deploy": "pcsim.deploy",
+    "margins": "pcsim.variants",
     "read": "pcsim.simulate",
     "report": "pcsim.report",
     "run": "pcsim.run",

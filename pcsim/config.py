@@ -211,6 +211,9 @@ class Grid(Frozen):
     """Step sizes of the states, in place of schedule.gamma."""
     hardware: Mapping[str, Annotated[tuple[int | float, ...], AsList]] = {}
     """Numbers of the hardware by "piece.field", such as "weights.bits" = [4, 6, 8]."""
+    trials: Annotated[tuple[Mapping[str, int | float], ...], AsList] = ()
+    """Numbers of the hardware that change together, such as [{"adc.bits" = 6}, {"noise.sigma" =
+    0.1}]: one value of the axis `trial` for each table, an empty one changes nothing."""
 
 
 class Config(Frozen):
@@ -278,6 +281,10 @@ class Config(Frozen):
         for name, values in (rates | dict(self.grid.hardware)).items():
             if len(set(values)) != len(values):
                 raise ValueError(f"grid.{name} must be different numbers, got {list(values)}")
+        if twice := sorted(
+            {n for trial in self.grid.trials for n in trial} & {*self.grid.hardware}
+        ):
+            raise ValueError(f"grid.trials: {twice[0]} is in grid.hardware too; give it once")
         return self
 
     @model_validator(mode="after")

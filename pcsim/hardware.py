@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, cast
 import torch
 from pydantic import Field, model_validator
 
+from pcsim.chip_number import ChipNumber
 from pcsim.errors import ConfigError
 from pcsim.frozen import Count, Frozen
 from pcsim.substrate import Chips, Seeded, Substrate
@@ -147,19 +148,31 @@ class HardwareConfig(Frozen):
         return self
 
     def substrate(self, changes: Mapping[str, float] | None = None) -> Substrate:
-        """Return the effects; `changes` are numbers by "piece.field"."""
+        """Return the effects; `changes` are numbers by "piece.field" (or "piece.table.field")."""
         return cast(Substrate, self.described(changes).substrate())
 
     def described(self, changes: Mapping[str, float] | None = None) -> Any:
         """Return the `hw_models.Hardware` of these chips; `changes` as in `substrate`."""
         from hw_models import describe
 
-        pieces = {name: dict(fields) for name, fields in self.pieces.items()}
-        for path, value in (changes or {}).items():
-            name, _, field = path.rpartition(".")
-            pieces.setdefault(name, {})[field] = value
         base = self.device.hardware if self.device else self.preset
-        return describe(base, pieces)
+        made = describe(base, self.pieces)
+        changed: dict[str, dict[str, Any]] = {}
+        for path, value in (changes or {}).items():
+            known = [name for name in made.pieces if path.startswith(f"{name}.")]
+            name = max(known, key=len, default=path.partition(".")[0])
+            *tables, field = path.removeprefix(f"{name}.").split(".")
+            fields = changed.setdefault(name, {})
+            for table in tables:
+                fields = fields.setdefault(table, {})
+            fields[field] = value
+        return describe(made, changed) if changed else made
+
+    def quantities(self) -> list[ChipNumber]:
+        """Return every number of every piece."""
+        from hw_models import quantities
+
+        return list(quantities(self.described()))
 
     def deployed(self, programmed: bool = True) -> Any:
         """Return the effects by when they act on weights that do not learn any more."""
@@ -211,7 +224,7 @@ def make_chips(
 ) -> Chips | None:
     """Return the chips of a run, or None for ideal hardware."""
     hardware = config.hardware
-    if hardware.ideal and not config.grid.hardware:
+    if hardware.ideal and not (config.grid.hardware or config.grid.trials):
         return None
     of_cell = {cell: hardware.substrate(dict(cell)) for cell in dict.fromkeys(replicas.cells)}
     if hardware.lenient:

@@ -39,7 +39,7 @@ def _in_time(config: Config) -> bool:
 
 
 def _on_hardware(config: Config) -> bool:
-    return not config.hardware.ideal or bool(config.grid.hardware)
+    return not config.hardware.ideal or bool(config.grid.hardware or config.grid.trials)
 
 
 def _hidden(config: Config) -> bool:

@@ -74,6 +74,11 @@ check --tolerance -5
 check --yield 300
 check missing.toml
 check good.toml --regime chaos
+margins --hardware ideal
+margins --hardware ecram_li --only device.colour
+margins --hardware unobtainium
+margins missing.toml
+margins --tolerance -5
 sweep good.toml
 sweep sweep.toml
 sweep no_axis.toml

@@ -223,6 +223,7 @@ VALUES: dict[str, Any] = {
     "grid.weight_decay": [0.2],
     "grid.gamma": [0.05, 0.1],
     "grid.hardware": {"noise.sigma": [0.1, 0.2]},
+    "grid.trials": [{"noise.sigma": 0.1}, {"noise.sigma": 0.2}],
     "circuit.kind": "dendritic",
     "circuit.tau_x": 2.0,
     "circuit.tau_w": 70.0,
@@ -333,7 +334,7 @@ ACTS = {
             schedule.pc_update_at
         """,
         "ipc on hardware": """
-            grid.hardware
+            grid.hardware grid.trials
         """,
         "momentum": """
             learning.momentum learning.decay_bias

@@ -27,6 +27,7 @@ from pcsim.cli import (
     run,
     spice_cells,
     sweep,
+    variants,
 )
 from pcsim.cli.exit_codes import IN_WORDS, USER_ERROR
 from pcsim.errors import InterruptedRunError, PcsimError
@@ -64,6 +65,7 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
 
 app.command("run")(_stoppable(run.run))
 app.command("check")(_stoppable(check.check))
+app.command("margins")(_stoppable(variants.margins))
 app.command("cost")(cost.cost)
 app.command("deploy")(_stoppable(deploy.deploy))
 app.command("sweep")(_stoppable(sweep.sweep))

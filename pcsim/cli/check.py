@@ -18,6 +18,7 @@ from pcsim.cli.run import pairs
 from pcsim.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pcsim.check.criterion import Criterion
     from pcsim.config import Config
 
 EXIT_CODES = {
@@ -74,6 +75,9 @@ def check(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the answer only.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace an existing result.")] = False,
+    margins: Annotated[
+        bool, typer.Option("--margins", help="Also how far every number may go, and what costs.")
+    ] = False,
 ) -> None:
     """Train a population of chips as they would run, compare with ideal rules, give the verdict.
 
@@ -84,25 +88,16 @@ def check(
     from pcsim import store
     from pcsim.check import Check, rows_of, shortest
     from pcsim.check import check as run_check
-    from pcsim.check.criterion import Criterion
+    from pcsim.cli.variants import further
     from pcsim.plots import save
     from pcsim.run import check_target
     from pcsim.store.files import check_own
     from pcsim.store.lock import held
     from pcsim.terminal import console, progress
 
-    try:
-        criterion = Criterion(tolerance=tolerance / 100, yield_=yield_ / 100)
-    except ConfigError as error:
-        raise ConfigError(f"check: --tolerance, --yield: {error}") from None
-    changes = pairs(change)
-    if chips is not None:
-        changes["hardware.chips"] = str(chips)
-    if seeds is not None:
-        changes["run.seeds"] = json.dumps(list(range(seeds)))
-    if hardware is not None:
-        changes["hardware.preset"] = hardware
-    settings = _with_stream(settings_of(config, changes), regime, present)
+    criterion = criterion_of(tolerance, yield_)
+    changes = changes_of(change, hardware, chips, seeds)
+    settings = with_stream(settings_of(config, changes), regime, present)
     name = Path(settings.hardware.preset).stem
     target = out or Path("out") / f"check_{name}.h5"
     check_target(target, overwrite)
@@ -120,21 +115,54 @@ def check(
     with held(target):
         check_target(target, overwrite)  # the process before this one may have finished it
         found = shortest(settings, checked) if present == "auto" else checked(settings)
-        store.save(found.result(), target, overwrite=overwrite)
+        more = further(found, watch, rows.folder, margins=margins)
+        result = found.result()
+        for one in more:
+            result = one.beside(result)
+        store.save(result, target, overwrite=overwrite)
         rows.forget()
         figure = save(found.plot(), target.with_suffix(".png"))
     if as_json:
-        typer.echo(json.dumps(found.numbers() | {"stored": str(target)}))
+        numbers = {one.name: one.data() for one in more}
+        typer.echo(json.dumps(found.numbers() | numbers | {"stored": str(target)}))
     elif quiet:
-        typer.echo(found.sentence())
+        for sentence in (found.sentence(), *(one.sentence() for one in more)):
+            typer.echo(sentence)
     else:
+        for table in (table for one in more for table in one.tables()):
+            console.print(table.rich())
         console.print(found.table())
         if found.cost:
             console.print(found.cost.sentence, "(pcsim cost)")
         console.print(f"stored in {target}, figure in {figure}")
-        console.print(found.sentence(), style="bold")
+        for sentence in (found.sentence(), *(one.sentence() for one in more)):
+            console.print(sentence, style="bold")
     if code := EXIT_CODES[found.outcome]:
         raise typer.Exit(code)
+
+
+def criterion_of(tolerance: float, yield_: float) -> Criterion:
+    """Return the criterion, given in points and per cent."""
+    from pcsim.check.criterion import Criterion
+
+    try:
+        return Criterion(tolerance=tolerance / 100, yield_=yield_ / 100)
+    except ConfigError as error:
+        raise ConfigError(f"check: --tolerance, --yield: {error}") from None
+
+
+def changes_of(
+    change: list[str] | None, hardware: str | None, chips: int | None, seeds: int | None
+) -> dict[str, str]:
+    """Return what the options of a check change in its configuration."""
+    changes = pairs(change)
+    if chips is not None:
+        changes["hardware.chips"] = str(chips)
+    if seeds is not None:
+        changes["run.seeds"] = json.dumps(list(range(seeds)))
+    if hardware is not None:
+        changes["hardware.preset"] = hardware
+    return changes
 
 
 def settings_of(path: Path | None, changes: dict[str, str]) -> Config:
@@ -147,7 +175,7 @@ def settings_of(path: Path | None, changes: dict[str, str]) -> Config:
     return configuration.with_changes(DIGITS, changes, "check")
 
 
-def _with_stream(settings: Config, regime: str, present: str | None) -> Config:
+def with_stream(settings: Config, regime: str, present: str | None) -> Config:
     """Return a configuration with the regime and the time per sample that were asked for."""
     from pcsim import config as configuration
     from pcsim.check import REGIMES

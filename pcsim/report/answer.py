@@ -19,6 +19,7 @@ from pcsim.plots import plain, row_accuracies
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import Array, View
 from pcsim.rows import Rows
+from pcsim.tornado import tornado
 
 Numbers = Mapping[str, Any]
 
@@ -58,7 +59,9 @@ class Strips:
     caption: str
 
 
-Part = Rows | Strips
+Part = Rows | Strips | Drawing
+FURTHER = {"margins": "Margins", "specs": "Specifications", "remedies": "Remedies"}
+"""What commands add to a check: NAME_sentence is its answer, NAME_data its numbers."""
 
 
 def banner(view: View) -> Banner | None:
@@ -81,6 +84,9 @@ def banner(view: View) -> Banner | None:
         facts.append(("Chip", "; ".join(found["chip"])))
     if found["idealisations"]:
         facts.append(("Idealised", "; ".join(found["idealisations"])))
+    for name, words in FURTHER.items():
+        if sentence := view.result.attrs.get(f"{name}_sentence"):
+            facts.append((words, str(sentence)))
     # The reference of an outcome is what it was compared with; below, it has a row of its own.
     reference = found["reference"]
     floor = f"the floor (what needs no learning) is {100 * found['floor']:.1f} %"
@@ -160,9 +166,19 @@ def _stored_tables(view: View, found: Any) -> list[Part]:
     return [Rows.from_json(one) for one in (found if isinstance(found, list) else [found])]
 
 
+def _tornado(view: View, found: Any) -> list[Part]:
+    caption = (
+        "Left: how test accuracy changes where a number is doubled or halved (bits: one more or "
+        "less). Right: how far it goes until the verdict changes, with the interval."
+    )
+    name = str(json.loads(str(view.result.attrs["answer"]))["hardware"])
+    return [Drawing("margins", "Sensitivity and margins", caption, tornado(found, name))]
+
+
 PARTS: tuple[tuple[str, Callable[[View, Any], list[Part]]], ...] = (
     ("answer", _rows),
     ("margins", _stored_tables),
+    ("margins_data", _tornado),
     ("bottleneck", _stored_tables),
     ("specs", _stored_tables),
     ("remedies", _stored_tables),

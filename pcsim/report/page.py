@@ -85,7 +85,7 @@ def _section(section: Section, identity: str, place: str) -> str:
         _banner(section.banner) if section.banner else "",
         f'<p class="kind">{escape(section.words)}</p>',
         f"<p><strong>{escape(section.headline)}</strong></p>" if section.headline else "",
-        *(_strips(part) if isinstance(part, Strips) else part.html() for part in section.opening),
+        *map(_part, section.opening),
     ]
     if section.banner:
         parts.append(reproduce)
@@ -97,6 +97,12 @@ def _section(section: Section, identity: str, place: str) -> str:
         parts += ["<h3>Configuration</h3>", *configuration] if configuration else []
         parts += [reproduce, *rest]
     return "<section>\n" + "\n".join(part for part in parts if part) + "\n</section>"
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Drawing):
+        return f'<div class="figures">{_figure(part)}</div>'
+    return _strips(part) if isinstance(part, Strips) else part.html()
 
 
 def _outcome(section: Section) -> str:

@@ -44,8 +44,12 @@ class Replicas:
             name: listed for name in defaults if (listed := getattr(config.grid, name))
         }
         on_hardware = dict(config.grid.hardware)
-        several = config.hardware.chips > 1 or not config.hardware.ideal or bool(on_hardware)
+        trials = config.grid.trials
+        several = config.hardware.chips > 1 or not config.hardware.ideal
+        several = several or bool(on_hardware or trials)
         axes = given | on_hardware
+        if trials:
+            axes["trial"] = tuple(range(len(trials)))
         values: dict[str, list[float]] = {name: [] for name in defaults}
         seed_of, chip_of, cells = [], [], []
         numbers = range(len(config.run.seeds)), range(config.hardware.chips)
@@ -53,7 +57,8 @@ class Replicas:
             named = dict(zip(axes, cell, strict=True))
             for name, default in defaults.items():
                 values[name].append(named.get(name, default))
-            cells.append(tuple((name, named[name]) for name in on_hardware))
+            changed = trials[int(named["trial"])] if trials else {}
+            cells.append((*((name, named[name]) for name in on_hardware), *changed.items()))
             seed_of.append(int(seed))
             chip_of.append(int(chip))
         return cls(

@@ -117,7 +117,8 @@ def _fits(field: TensorField, point: Point) -> bool:
     assert config
     if field.field.startswith(PIECES):
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and field.allowed(config) and not config.grid.hardware
+        given = config.grid.hardware or config.grid.trials
+        return number and field.allowed(config) and not given
     return field.allowed(config) and not getattr(config.grid, field.grid)
 
 

@@ -1,0 +1,116 @@
+"""Where a verdict changes: the loss that the yield of all chips stay within, and its crossing.
+
+Chip k of K loses ℓ_k against the reference, mean over seeds, with the error e of the seeds that is
+common to all chips (`pcsim.check.criterion`). With losses that are normal over chips, of mean m and
+deviation s, a share p of all chips there could be loses at most
+
+    q = m + z_p s,      between m + t′(doubt) s/√K − e and m + t′(1 − doubt) s/√K + e
+
+(t′ the noncentral t of K − 1 degrees of freedom with noncentrality z_p √K: the exact interval of a
+quantile; both errors at once, so that it is rather too wide). A chip trains where q is at most the
+tolerance. Along a number, q, and the ends of its interval, are made monotone by isotonic regression
+and are linear between values; where they cross the tolerance, the verdict changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import nct, norm, t
+
+from pcsim.check.criterion import Criterion
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval leaves no doubt about the sign."""
+        return self.low > 0 or self.high < 0
+
+
+def losses(accuracy: Array, reference: Array) -> Array:
+    """Return what each training (seed, chip) loses; what diverged has nothing right."""
+    right = np.nan_to_num(np.asarray(accuracy, dtype=float))
+    return np.asarray(np.asarray(reference, dtype=float)[:, None] - right)
+
+
+def limit_loss(lost: Array, criterion: Criterion) -> Estimate:
+    """Return the loss that the yield of all chips stay within, from losses (seed, chip)."""
+    seeds, chips = lost.shape
+    doubt = (1 - criterion.confidence) / 2
+    of_chip = lost.mean(0)
+    centre = float(of_chip.mean())
+    error = inf
+    if seeds > 1:
+        scatter = float(np.median(lost, axis=1).std(ddof=1))
+        error = float(t.ppf(1 - doubt, seeds - 1)) * scatter / sqrt(seeds)
+    if chips == 1:
+        return Estimate(centre, centre - error, centre + error)
+    spread = float(of_chip.std(ddof=1))
+    z = float(norm.ppf(criterion.yield_))
+    ends = [float(nct.ppf(p, chips - 1, z * sqrt(chips))) / sqrt(chips) for p in (doubt, 1 - doubt)]
+    return Estimate(
+        centre + z * spread, centre + ends[0] * spread - error, centre + ends[1] * spread + error
+    )
+
+
+def paired(gains: Array, confidence: float) -> Estimate:
+    """Return the mean of differences (seed, chip), with Student's interval over seeds."""
+    of_seed = gains.mean(1)
+    centre = float(of_seed.mean())
+    if len(of_seed) < 2:
+        return Estimate(centre, -inf, inf)
+    doubt = (1 - confidence) / 2
+    scatter = float(of_seed.std(ddof=1)) / sqrt(len(of_seed))
+    error = float(t.ppf(1 - doubt, len(of_seed) - 1)) * scatter
+    return Estimate(centre, centre - error, centre + error)
+
+
+def isotonic(values: Sequence[float]) -> list[float]:
+    """Return the nearest numbers that never fall (least squares): max–min of running means."""
+    found = []
+    for k in range(len(values)):
+        least = [
+            min(float(np.mean(values[first : last + 1])) for last in range(k, len(values)))
+            for first in range(k + 1)
+        ]
+        found.append(max(least))
+    return found
+
+
+def crossing(places: Sequence[float], values: Sequence[float], level: float) -> float:
+    """Return where values that rise along ascending places pass a level; inf: nowhere."""
+    rising = isotonic(values)
+    if rising[0] > level + 1e-9:  # what is equal on paper is equal here
+        return float(places[0])
+    for k in range(1, len(places)):
+        if rising[k] > level + 1e-9:
+            step = (level - rising[k - 1]) / (rising[k] - rising[k - 1])
+            return float(places[k - 1] + max(step, 0.0) * (places[k] - places[k - 1]))
+    return inf
+
+
+def change(places: Sequence[float], limits: Sequence[Estimate], level: float) -> Estimate:
+    """Return where along ascending places a chip that trains stops training, with its interval."""
+    columns = ([one.value for one in limits], [e.high for e in limits], [e.low for e in limits])
+    return Estimate(*(crossing(places, column, level) for column in columns))
+
+
+def rescue(places: Sequence[float], limits: Sequence[Estimate], level: float) -> Estimate:
+    """Return where along ascending places a chip that does not train begins to."""
+    turned = [Estimate(-one.value, -one.high, -one.low) for one in limits]
+    return change(places, turned, -level)
