@@ -32,6 +32,7 @@ from hw_models.noise import (
     ThermalNoise,
     WhiteNoise,
 )
+from hw_models.order import OrderWarning, warn_of_order
 from hw_models.pieces import PIECES, Piece
 from hw_models.plasticity import (
     ConstantDevice,
@@ -79,6 +80,7 @@ __all__ = [
     "LinearDevice",
     "Mismatch",
     "Offset",
+    "OrderWarning",
     "OutputResistance",
     "PcmDrift",
     "Piece",
@@ -116,4 +118,5 @@ __all__ = [
     "preset",
     "quantities",
     "standing",
+    "warn_of_order",
 ]

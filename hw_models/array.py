@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from hw_models.numbers import Finite, InSignal, InState, NotNegative, Positive, Seconds, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Effect
@@ -26,6 +27,7 @@ class IrDrop(Piece):
 
     kind: Literal["ir_drop"] = "ir_drop"
     EXAMPLE: ClassVar[Fields] = {"ratio": 8.75e-06, "columns": 256}
+    PLACE: ClassVar[Place] = "wires"
     ratio: NotNegative
     """Full conductance of a device over that of one wire segment (0.35 Ω per cell and 25 µS give
     8.75e-6)."""
@@ -57,6 +59,7 @@ class OutputResistance(Piece):
 
     kind: Literal["output_resistance"] = "output_resistance"
     EXAMPLE: ClassVar[Fields] = {"rho": 0.001}
+    PLACE: ClassVar[Place] = "wires"
     rho: NotNegative
     """Output resistance times the full conductance of one device."""
     range: Weight = 1.0
@@ -81,6 +84,7 @@ class Saturation(Piece):
 
     kind: Literal["saturation"] = "saturation"
     EXAMPLE: ClassVar[Fields] = {"where": "product", "limit": 4.0, "shape": "tanh"}
+    PLACE: ClassVar[Place] = "limits"
     where: Literal["rate", "error", "product", "feedback", "output"]
     """Signal that saturates: rates, errors, array sums in either direction, or the read-out."""
     limit: Annotated[Positive, InSignal]
@@ -107,6 +111,7 @@ class Rails(Piece):
 
     kind: Literal["rails"] = "rails"
     EXAMPLE: ClassVar[Fields] = {"limit": 5.0}
+    PLACE: ClassVar[Place] = "limits"
     limit: Annotated[Positive, InState]
     """Largest potential, units of x."""
 
@@ -128,6 +133,7 @@ class SlewRate(Piece):
 
     kind: Literal["slew_rate"] = "slew_rate"
     EXAMPLE: ClassVar[Fields] = {"limit": 10.0}
+    PLACE: ClassVar[Place] = "limits"
     limit: Annotated[Positive, Unit("units of x per second")]
     """Largest rate of change of a potential."""
 
@@ -149,6 +155,7 @@ class Leak(Piece):
 
     kind: Literal["leak"] = "leak"
     EXAMPLE: ClassVar[Fields] = {"tau": "100 s", "rest": 0.0}
+    PLACE: ClassVar[Place] = "noise"
     tau: Seconds
     """Time constant of the leak."""
     rest: Annotated[Finite, InState] = 0.0

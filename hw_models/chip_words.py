@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hw_models.description import Hardware
+from hw_models.order import order_words
 from hw_models.piece import Piece
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_device import Device
@@ -22,6 +23,7 @@ def summary(hardware: Hardware) -> Iterator[str]:
     number = len(hardware.pieces)
     yield f"{hardware.name}: {hardware.about or 'a chip'} ({number} piece{'s'[: number != 1]})"
     yield from about_chip(hardware)
+    yield f"  {order_words(hardware.pieces)}"
     for name, piece in hardware.pieces.items():
         effects = piece.effects(name)
         sites = ", ".join(dict.fromkeys(effect.site for effect in effects))

@@ -11,6 +11,7 @@ from pydantic import model_validator
 
 from hw_models.clock import Sampled, held
 from hw_models.numbers import InSignal, NotNegative, Positive, Spread
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from hw_models.quantize import Bits, grid, rounded
 from pcsim.quantity import Unit
@@ -39,6 +40,7 @@ class Converter(Sampled):
         "gain_error": "1 %",
         "t_sample": "100 ms",
     }
+    PLACE: ClassVar[Place] = "converter"
     where: Where
     """Signal that is converted: clamped inputs, rates, errors, array sums in either direction, or
     the read-out."""
@@ -95,6 +97,7 @@ class SigmaDelta(Sampled):
 
     kind: Literal["sigma_delta"] = "sigma_delta"
     EXAMPLE: ClassVar[Fields] = {"where": "rate", "step": 0.1, "t_sample": "50 ms"}
+    PLACE: ClassVar[Place] = "converter"
     where: Where
     """Signal that is modulated: clamped inputs, rates, errors, array sums in either direction, or
     the read-out."""
@@ -122,6 +125,7 @@ class SendOnDelta(Piece):
 
     kind: Literal["send_on_delta"] = "send_on_delta"
     EXAMPLE: ClassVar[Fields] = {"where": "rate", "delta": 0.05}
+    PLACE: ClassVar[Place] = "converter"
     where: Where
     """Signal that is sent as events: clamped inputs, rates, errors, array sums in either direction,
     or the read-out."""

@@ -7,8 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, SerializeAsAny, ValidationError
+from pydantic import Field, SerializeAsAny, ValidationError, field_validator
 
+from hw_models.order import arranged
 from hw_models.pieces import PIECES, Piece
 from hw_models.whole_chip import WholeChip
 from pcsim.errors import ConfigError
@@ -18,7 +19,10 @@ from pcsim.substrate import Effect, Substrate
 
 
 class Hardware(Frozen):
-    """A chip as its designer would describe it: named pieces in the order in which they act."""
+    """A chip as its designer would describe it: named pieces in the order in which they act.
+
+    That is the order of their physical place (`hw_models.order`), in whatever order they are given.
+    """
 
     name: str = "ideal"
     """What results and reports call it."""
@@ -34,6 +38,11 @@ class Hardware(Frozen):
     def __repr__(self) -> str:
         kinds = (f"{name} ({piece.kind})" for name, piece in self.pieces.items())
         return f"<Hardware {self.name}: {', '.join(kinds) or 'no piece'}>"
+
+    @field_validator("pieces")
+    @classmethod
+    def _by_place(cls, pieces: Mapping[str, Piece]) -> Mapping[str, Piece]:
+        return arranged(pieces)
 
     def substrate(self) -> Substrate:
         """Return all effects in order."""
@@ -54,7 +63,8 @@ def _check_order(effects: Sequence[Effect]) -> None:
         if "last" in effect.memory and restless:
             raise ConfigError(
                 f"hardware.pieces: {effect.name} takes every change of a weight for a write, and "
-                f"{restless} before it changes weights all the time; put {restless} behind it"
+                f"{restless} before it changes weights all the time; leave before and after out, "
+                f"which puts {restless} behind it"
             )
         if (effect.noise and "last" not in effect.memory) or effect.uses("t"):
             restless = effect.name
@@ -97,14 +107,17 @@ def made_of(
 
 
 def describe(given: str | Hardware, pieces: Mapping[str, Piece | Mapping[str, Any]]) -> Hardware:
-    """Return a preset with pieces added or replaced, or changed (a table of some fields)."""
+    """Return a preset with pieces added or replaced, or changed (a table of some fields).
+
+    All act by their physical place.
+    """
     base = preset(given) if isinstance(given, str) else given
     combined = dict(base.pieces)
     for name, piece in pieces.items():
         if not isinstance(piece, Piece):
             piece = make_piece(name, piece, combined.get(name))
         combined[name] = piece
-    return base.model_copy(update={"pieces": combined})
+    return base.model_copy(update={"pieces": arranged(combined)})
 
 
 def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Piece:

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from hw_models.clock import Sampled, redrawn
 from hw_models.numbers import Duration, Finite, NotNegative, Positive, Seconds, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
@@ -43,6 +44,7 @@ class ProgrammingError(Piece):
 
     kind: Literal["programming_error"] = "programming_error"
     EXAMPLE: ClassVar[Fields] = {"coefficients": ["2.6 %", "1.9 %", "-1.1 %"]}
+    PLACE: ClassVar[Place] = "write noise"
     coefficients: Annotated[
         tuple[Annotated[Finite, Unit("fraction")], ...],
         Field(min_length=1, max_length=4, strict=False),
@@ -112,6 +114,7 @@ class ConductanceDrift(Piece):
 
     kind: Literal["conductance_drift"] = "conductance_drift"
     EXAMPLE: ClassVar[Fields] = {"nu": 0.06, "nu_spread": 0.02, "t0": "20 s", "age": "1 d"}
+    PLACE: ClassVar[Place] = "retention"
     nu: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
     """Mean drift exponent at full conductance."""
     nu_spread: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
@@ -171,6 +174,7 @@ class PcmDrift(Sampled):
 
     kind: Literal["pcm_drift"] = "pcm_drift"
     EXAMPLE: ClassVar[Fields] = {"t0": "20 s", "age": "1 h"}
+    PLACE: ClassVar[Place] = "retention"
     t0: Seconds = 20.0
     """Time from programming to the first read, seconds."""
     age: Duration = 0.0

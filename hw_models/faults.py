@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from hw_models.numbers import Probability, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect
 
@@ -14,6 +15,7 @@ class StuckWeights(Piece):
 
     kind: Literal["stuck_weights"] = "stuck_weights"
     EXAMPLE: ClassVar[Fields] = {"fraction": "1 %", "at": "zero"}
+    PLACE: ClassVar[Place] = "faults"
     fraction: Probability
     """Of all devices, independently."""
     at: Literal["low", "zero", "high", "random"] = "zero"
@@ -44,6 +46,7 @@ class DeadLines(Piece):
 
     kind: Literal["dead_lines"] = "dead_lines"
     EXAMPLE: ClassVar[Fields] = {"fraction": "0.5 %", "lines": "row"}
+    PLACE: ClassVar[Place] = "dead"
     fraction: Probability
     """Share of the lines, each independently."""
     lines: Literal["row", "column"] = "row"
@@ -68,6 +71,7 @@ class DeadNeurons(Piece):
 
     kind: Literal["dead_neurons"] = "dead_neurons"
     EXAMPLE: ClassVar[Fields] = {"fraction": "2 %"}
+    PLACE: ClassVar[Place] = "dead"
     fraction: Probability
     """Share of the neurons, each independently."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from hw_models.numbers import Finite, InSignal, NotNegative, Spread
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect, Site
 
@@ -37,6 +38,7 @@ class Mismatch(Piece):
 
     kind: Literal["mismatch"] = "mismatch"
     EXAMPLE: ClassVar[Fields] = {"of": "tau_x", "sigma": "5 %"}
+    PLACE: ClassVar[Place] = "gain"
     of: Target
     """Time constants, conductances of compartments, slope of the transfer function, gains."""
     sigma: Spread
@@ -69,6 +71,7 @@ class Offset(Piece):
 
     kind: Literal["offset"] = "offset"
     EXAMPLE: ClassVar[Fields] = {"of": "error", "sigma": 0.02}
+    PLACE: ClassVar[Place] = "gain"
     of: OffsetTarget
     """Which signal; `threshold` shifts the potential that the transfer function sees."""
     sigma: Annotated[NotNegative, InSignal]

@@ -25,6 +25,7 @@ from hw_models.numbers import (
     Share,
     Weight,
 )
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Effect, Memory
@@ -47,6 +48,7 @@ class WhiteNoise(Piece):
 
     kind: Literal["white_noise"] = "white_noise"
     EXAMPLE: ClassVar[Fields] = {"sigma": 0.1, "where": "velocity"}
+    PLACE: ClassVar[Place] = "noise"
     sigma: Annotated[NotNegative, Unit("units of the signal per √Hz")]
     """Density: units of the signal per √Hz (per √second of dx for `velocity`)."""
     where: Where = "velocity"
@@ -74,6 +76,7 @@ class ThermalNoise(Piece):
 
     kind: Literal["thermal_noise"] = "thermal_noise"
     EXAMPLE: ClassVar[Fields] = {"capacitance": "100 fF", "tau": "1 s", "volts_per_unit": "10 mV"}
+    PLACE: ClassVar[Place] = "noise"
     capacitance: Annotated[Positive, Unit("F")]
     """Capacitance of the node, farad."""
     tau: Seconds
@@ -110,6 +113,7 @@ class ShotNoise(Piece):
 
     kind: Literal["shot_noise"] = "shot_noise"
     EXAMPLE: ClassVar[Fields] = {"quantum": 0.0001, "tau": "1 s", "bias": 0.026}
+    PLACE: ClassVar[Place] = "noise"
     quantum: Annotated[NotNegative, InState]
     """Change of x by one carrier (or one spike, or one photon), units of x; e/C of a capacitor."""
     tau: Seconds
@@ -138,6 +142,7 @@ class ColouredNoise(Piece):
 
     kind: Literal["coloured_noise"] = "coloured_noise"
     EXAMPLE: ClassVar[Fields] = {"sigma": 0.05, "tau_c": "300 ms", "where": "rate"}
+    PLACE: ClassVar[Place] = "noise"
     sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation of η, units of the signal (per second on `velocity`)."""
     tau_c: Seconds
@@ -181,6 +186,7 @@ class PinkNoise(Piece):
         "where": "weight",
         "relative": True,
     }
+    PLACE: ClassVar[Place] = "noise"
     sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation of the sum, units of the signal (per second on `velocity`)."""
     tau_min: Seconds
@@ -236,6 +242,7 @@ class TelegraphNoise(Piece):
 
     kind: Literal["telegraph_noise"] = "telegraph_noise"
     EXAMPLE: ClassVar[Fields] = {"amplitude": "5 %", "tau_on": "500 ms", "tau_off": "2 s"}
+    PLACE: ClassVar[Place] = "noise"
     amplitude: Annotated[Finite, OfSignal]
     """Height of the jump: units of the signal, or a fraction of it if `relative`."""
     tau_on: Seconds
@@ -290,6 +297,7 @@ class ReadNoise(Sampled):
         "relative": True,
         "t_sample": "100 ms",
     }
+    PLACE: ClassVar[Place] = "noise"
     sigma: Annotated[NotNegative, OfSignal]
     """Standard deviation per read: units of the signal, or a fraction of it if `relative`."""
     where: Literal["membrane", "rate", "error", "product", "feedback", "weight", "output"]
@@ -343,6 +351,7 @@ class ArrayReadNoise(Sampled):
 
     kind: Literal["array_read_noise"] = "array_read_noise"
     EXAMPLE: ClassVar[Fields] = {"sigma": "1 %", "reference": "range", "t_sample": "100 ms"}
+    PLACE: ClassVar[Place] = "noise"
     sigma: Share
     """Standard deviation per device and read, relative to what `reference` says."""
     reference: Literal["weight", "root_weight", "range"] = "weight"

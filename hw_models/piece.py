@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
 
+from hw_models.order import Place
 from pcsim.fields.allowed import unit_of
 from pcsim.frozen import Frozen
 from pcsim.quantity import Misplaced
 from pcsim.substrate import Effect
 
 Fields = Mapping[str, Any]
+Neighbour = Annotated[str, Field(min_length=1)] | None
 
 
 class Piece(Frozen):
@@ -30,6 +32,12 @@ class Piece(Frozen):
     """Fields of an example, as a file would have them (without the kind)."""
     COMPUTES_UPDATES: ClassVar[bool] = False
     """Whether it belongs to the circuit that asks for updates, which programming does not use."""
+    PLACE: ClassVar[Place] = "device"
+    """Where it stands on the way of a signal, which is the order in which pieces act."""
+    before: Neighbour = None
+    """Name of another piece directly before which it acts, in place of its usual place."""
+    after: Neighbour = None
+    """Name of another piece directly behind which it acts, in place of its usual place."""
 
     @model_validator(mode="before")
     @classmethod
@@ -55,6 +63,19 @@ class Piece(Frozen):
         made["required"] = ["kind", *(n for n in made.get("required", []) if n != "kind")]
         made["examples"] = [{"kind": cls.model_fields["kind"].default, **cls.EXAMPLE}]
         return made
+
+    @model_validator(mode="after")
+    def _one_neighbour(self) -> Self:
+        if self.before and self.after:
+            raise ValueError(
+                f"before = {self.before!r} and after = {self.after!r}: give one of them"
+            )
+        return self
+
+    @property
+    def beside(self) -> str | None:
+        """The piece beside which it was asked to act."""
+        return self.before or self.after
 
     @abstractmethod
     def effects(self, name: str) -> tuple[Effect, ...]:

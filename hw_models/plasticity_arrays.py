@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, at_writes, gathered
 from hw_models.numbers import InDevice, NotNegative, Positive
+from hw_models.order import Place
 from hw_models.piece import Fields
 from hw_models.plasticity import TrainingDevice
 from hw_models.plasticity_device import Device
@@ -133,6 +134,7 @@ class FastArray(Clocked):
         "rate": "10 %",
         "every": 2,
     }
+    PLACE: ClassVar[Place] = "transfer"
     device: TrainingDevice
     """The fast devices."""
     rate: Annotated[Positive, Unit("fraction")]
@@ -178,6 +180,8 @@ def _without_clock(device: Device) -> None:
     """Refuse a clock, or write noise, of the device inside, which would not be heeded."""
     if device.t_write is not None:
         raise ValueError("device.t_write: set t_write of the piece that holds the device")
+    if device.beside:
+        raise ValueError("device.before, device.after: set them for the piece that holds it")
     if device.write_noise:
         raise ValueError(
             'device.write_noise is not seen here; add a piece write_noise with mode = "seen"'

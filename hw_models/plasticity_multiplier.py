@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from hw_models.numbers import Finite, InWeights, Positive, Seconds, Spread, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect
@@ -36,6 +37,7 @@ class LearningMultiplier(Piece):
     kind: Literal["learning_multiplier"] = "learning_multiplier"
     COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"offset_spread": "1 %", "gain_spread": "5 %", "limit": 1.0}
+    PLACE: ClassVar[Place] = "multiplier"
     full_scale: Weight = 1.0
     """Product e·r at which the multiplier is at full scale, network units."""
     offset: Share = 0.0

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, at_writes, gathered
 from hw_models.numbers import Finite, InWeights, NotNegative, Positive, Spread, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from hw_models.plasticity_device import touched
 from pcsim.quantity import Unit
@@ -20,6 +21,7 @@ class UpdateThreshold(Clocked):
     kind: Literal["update_threshold"] = "update_threshold"
     COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.001, "t_write": "1 s"}
+    PLACE: ClassVar[Place] = "pulses"
     threshold: Annotated[NotNegative, InWeights]
     """Smallest change of a weight that is carried out in one write, network units."""
 
@@ -47,6 +49,7 @@ class UpdateAccumulator(Piece):
     kind: Literal["update_accumulator"] = "update_accumulator"
     COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.002}
+    PLACE: ClassVar[Place] = "accumulator"
     threshold: Weight
     """Sum of requests that triggers a write, network units."""
     release: Literal["whole", "all"] = "whole"
@@ -82,6 +85,7 @@ class Retention(Clocked):
 
     kind: Literal["retention"] = "retention"
     EXAMPLE: ClassVar[Fields] = {"lifetime": "1 h", "lifetime_spread": "30 %"}
+    PLACE: ClassVar[Place] = "retention"
     lifetime: Annotated[Positive, Unit("s", ("per", "second"), "updates")]
     """Time constant of the loss: seconds, or number of updates (of t_write each)."""
     per: Literal["second", "update"] = "second"
@@ -134,6 +138,7 @@ class WriteNoise(Clocked):
 
     kind: Literal["write_noise"] = "write_noise"
     EXAMPLE: ClassVar[Fields] = {"sigma": 0.01, "mode": "seen"}
+    PLACE: ClassVar[Place] = "write noise"
     sigma: Annotated[NotNegative, InWeights]
     """Standard deviation per write, network units."""
     mode: Literal["walk", "seen"] = "walk"
@@ -162,13 +167,14 @@ class PulseTrain(Clocked):
 
     Each write is one train (see `t_write`). Each slot has a coincidence with p = |s|/(dw·BL): mean
     |s|, variance dw·|s|·(1 − p); |s| above dw·BL is clipped. Exact for one sample at a time; on a
-    sum over a batch the variance is that of one train. Put it before a pulsed device of the same
-    dw, which then responds to whole pulses.
+    sum over a batch the variance is that of one train. It acts before a pulsed device, which of
+    the same dw responds to whole pulses.
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
     COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"dw": 0.002, "slots": 31, "t_write": "1 s"}
+    PLACE: ClassVar[Place] = "pulses"
     slots: Annotated[int, Field(ge=1, le=63)] = 31
     """BL, the length of the trains; costs one random number per slot and device."""
     dw: Weight

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from hw_models.clock import Clocked, at_writes, gathered
 from hw_models.numbers import Finite, InWeights, NotNegative, Positive, Probability, Spread, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
@@ -20,6 +21,7 @@ class Endurance(Piece):
 
     kind: Literal["endurance"] = "endurance"
     EXAMPLE: ClassVar[Fields] = {"pulses": 1e6, "dw": 0.002, "spread": "50 %"}
+    PLACE: ClassVar[Place] = "wear"
     pulses: Annotated[Positive, Unit("pulses")]
     """N, the pulses that a device endures (median over devices)."""
     dw: Weight
@@ -62,6 +64,7 @@ class HalfSelect(Clocked):
 
     kind: Literal["half_select"] = "half_select"
     EXAMPLE: ClassVar[Fields] = {"disturb": "1 ppm", "lines": 126, "activity": "10 %"}
+    PLACE: ClassVar[Place] = "retention"
     disturb: Probability
     """Share of the way to rest that one half-selected pulse takes a device."""
     lines: Annotated[NotNegative, Unit("devices")]

@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hw_models.description import Hardware, try_piece
+from hw_models.order import arranged, warn_of_order
 from hw_models.piece import Piece
 from hw_models.schema import LINE
 from hw_models.whole_chip import WholeChip
@@ -69,13 +70,18 @@ def examine(path: Path) -> tuple[Hardware | None, list[str]]:
         except ValidationError as error:
             wrong = explanations(error, WholeChip)
             problems += [f"hardware.preset: {path}: chip: {problem}" for problem in wrong]
+    try:
+        acting = arranged(pieces) if not problems else {}
+    except ConfigError as error:
+        problems.append(str(error))
     if problems:
         return None, problems
+    warn_of_order(pieces, acting, str(path))
     hardware = Hardware(
         name=values.get("name", path.stem),
         about=values.get("about", ""),
         sources=tuple(values.get("sources", ())),
-        pieces=pieces,
+        pieces=acting,
         chip=chip,
     )
     return hardware, []
@@ -105,7 +111,8 @@ def text(hardware: Hardware) -> str:
 def _lines(hardware: Hardware) -> Iterator[str]:
     yield LINE
     yield from wrapped(
-        "Pieces act in this order. 'pcsim hardware check FILE' says what the chip does, and what "
+        "Pieces act in this order, that of their physical place; before = or after = the name of "
+        "another piece moves one. 'pcsim hardware check FILE' says what the chip does, and what "
         "was left ideal; 'pcsim hardware kinds' lists what else there is. Lines of fields that "
         "begin with # have the default.",
         "# ",
@@ -133,9 +140,9 @@ def _key(name: str) -> str:
 
 def _fields(piece: Frozen) -> Iterator[str]:
     for name, field in type(piece).model_fields.items():
-        if is_tag(field):
-            continue
         value = getattr(piece, name)
+        if is_tag(field) or (name in Piece.model_fields and value is None):
+            continue
         yield from wrapped(f"{meaning(field)} Allowed: {allowed(field)}.", "# ")
         if not field.is_required() and value == field.default:
             default = default_of(field)

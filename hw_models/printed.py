@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from hw_models.clock import clock_of
 from hw_models.description import Hardware
+from hw_models.order import order_words
 from hw_models.piece import Piece
 from hw_models.whole_chip import about_chip
 from pcsim.fields.allowed import unit_of
@@ -32,6 +33,8 @@ def pages(hardware: Hardware) -> Iterator[str]:
     yield from about_chip(hardware)
     if not hardware.pieces:
         yield "  no pieces: the equations run as they are"
+    else:
+        yield f"  {order_words(hardware.pieces)}"
     for name, piece in hardware.pieces.items():
         yield ""
         yield f"{name} ({piece.kind}): {_first_sentence(piece)}"

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from hw_models.clock import Clocked, Sampled, at_writes, gathered
 from hw_models.numbers import Finite, InState, InWeights, Positive, Spread, Weight
+from hw_models.order import Place
 from hw_models.piece import Fields, Piece
 from pcsim.substrate import Draw, Effect, Memory
 
@@ -179,6 +180,7 @@ class QuantizedStates(Sampled):
 
     kind: Literal["quantized_states"] = "quantized_states"
     EXAMPLE: ClassVar[Fields] = {"bits": 16, "range": 8.0, "rounding": "stochastic"}
+    PLACE: ClassVar[Place] = "converter"
     bits: Bits
     """Word length with its sign: 2^bits − 1 levels."""
     range: Annotated[Positive, InState]

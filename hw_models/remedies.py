@@ -169,6 +169,7 @@ def _transfer(hardware: Hardware) -> Changes | None:
             return None
         fast = device.model_dump(mode="json")
         fast |= {"reference": "symmetry", "t_write": None, "write_noise": 0.0}
+        fast |= {"before": None, "after": None}
         inner = LinearDevice.model_validate(fast)
         made = FastArray(device=inner, rate=0.1, every=10, t_write=device.t_write)
         return {"transfer": made.model_dump(mode="json")}

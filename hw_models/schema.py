@@ -50,7 +50,7 @@ def hardware_schema() -> dict[str, Any]:
             "pieces": {
                 "type": "object",
                 "minProperties": 1,
-                "description": "Non-idealities by name, in the order in which they act.",
+                "description": "Non-idealities by name; they act by their physical place.",
                 "additionalProperties": any_piece(),
             },
         },

@@ -375,7 +375,9 @@ def load(
         data["run"].setdefault("backend", backend)
     if "sweep" in data:
         raise ConfigError(f"{path}: has a [sweep] section; run it with `pcsim sweep`")
-    return with_changes(data, overrides or {}, str(path))
+    config = with_changes(data, overrides or {}, str(path))
+    config.hardware.warn_of_order(f"{path}: hardware.pieces")
+    return config
 
 
 def read(path: Path) -> dict[str, Any]:

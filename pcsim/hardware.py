@@ -180,6 +180,17 @@ class HardwareConfig(Frozen):
 
         return deployed_parts(self.described(), programmed)
 
+    def warn_of_order(self, where: str) -> None:
+        """Warn where pieces of a file act in another order than they are written in."""
+        if not self.pieces:
+            return
+        from hw_models import warn_of_order
+
+        acting = self.described().pieces
+        preset = self.device.pieces if self.device else {}
+        written = {name: acting[name] for name in self.pieces if name not in preset}
+        warn_of_order(written, acting, where)
+
     @property
     def standing(self) -> tuple[str, ...]:
         """What a verdict on these chips has to say: whole or not, who learns, what is hidden."""

@@ -17,8 +17,8 @@ _TYPES = {
 _KNOWN = {
     "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "default", "description",
     "discriminator", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "items",
-    "maxItems", "maxLength", "maximum", "minItems", "minProperties", "minimum", "not", "oneOf",
-    "pattern", "prefixItems", "properties", "required", "title", "type",
+    "maxItems", "maxLength", "maximum", "minItems", "minLength", "minProperties", "minimum", "not",
+    "oneOf", "pattern", "prefixItems", "properties", "required", "title", "type",
 }  # fmt: skip
 
 
@@ -48,8 +48,9 @@ def breaches(value: Any, schema: Any, root: Any = None, at: str = "") -> list[st
     broken += [f"{at}: enum" for _ in [0] if "enum" in schema and value not in schema["enum"]]
     if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
         broken.append(f"{at}: pattern")
-    if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
-        broken.append(f"{at}: length")
+    if isinstance(value, str):
+        long = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value))
+        broken += [] if long else [f"{at}: length"]
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value < schema.get("minimum", value) or value > schema.get("maximum", value):
             broken.append(f"{at}: range")

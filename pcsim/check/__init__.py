@@ -20,14 +20,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pcsim import config as configuration
 from pcsim.check import tuning
 from pcsim.check.criterion import Criterion
 from pcsim.check.found import CRITERION, Check
 from pcsim.check.physical import DIGITS, PRESENTS, REGIMES, physical
-from pcsim.check.rows import CHIP, IDEAL, ROWS, SHUFFLED, Rows, Watch, require_chips, settings_of
+from pcsim.check.rows import (
+    CHIP,
+    IDEAL,
+    ROWS,
+    SHUFFLED,
+    Row,
+    Rows,
+    Watch,
+    require_chips,
+    settings_of,
+)
 from pcsim.check.tuning import Rate
 from pcsim.config import Config
 from pcsim.errors import ConfigError, InterruptedRunError
@@ -64,7 +74,7 @@ def check(
     *,
     stream: Stream | None = None,
     criterion: Criterion | None = None,
-    twins: bool = True,
+    twins: bool | Literal["ideal"] = True,
     search: bool = True,
     watch: Watch | None = None,
     rows: Path | None = None,
@@ -79,7 +89,8 @@ def check(
         criterion: what counts as training.
 
     Rarely used:
-        twins: also run PC and BP (the ideal chip and shuffled labels always run).
+        twins: also run PC and BP (the ideal chip and shuffled labels always run); "ideal": only as
+            references, not with the chip's non-idealities. The answer is the same, sooner.
         search: choose the learning rate of every rule; off: all have the configuration's. A rate
             that the configuration gives is kept for the automatic rule.
         watch: opened with the name of each run before it starts.
@@ -97,7 +108,7 @@ def check(
     require_chips(config)
     config = physical(config)
     labels = Task.load(config, config.network.build()).test.y.cpu().numpy()
-    names = [name for name, row in ROWS.items() if twins or row.in_time]
+    names = [name for name, row in ROWS.items() if row.in_time or _wanted(row, twins)]
     settings = settings_of(config, names)
     runs: dict[str, Result] = {}
     rates: dict[str, Rate] = {}
@@ -113,6 +124,11 @@ def check(
         for name, setting in settings.items()
     }
     return Check(config, runs, left_out, labels, criterion or CRITERION, rates or None)
+
+
+def _wanted(row: Row, twins: bool | Literal["ideal"]) -> bool:
+    """Whether a rule that needs a controller is to be run."""
+    return not row.on_hardware if twins == "ideal" else twins
 
 
 def rows_of(result: Path) -> Parts:

@@ -123,11 +123,12 @@ DRIFT = {"kind": "conductance_drift", "nu": 0.1}
 
 def test_noise_before_drift_is_refused():
     """It would be taken for writes, and the drift would begin anew in every step."""
-    with pytest.raises(ConfigError, match="put noise behind it"):
-        describe("ideal", {"noise": NOISE, "drift": DRIFT}).substrate()
+    early = {**NOISE, "before": "drift"}
+    with pytest.raises(ConfigError, match="puts noise behind it"):
+        describe("ideal", {"noise": early, "drift": DRIFT}).substrate()
     seen = {"kind": "write_noise", "sigma": 0.1, "mode": "seen"}
-    with pytest.raises(ConfigError, match="put drift behind it"):
-        describe("ideal", {"drift": DRIFT, "seen": seen}).substrate()
+    with pytest.raises(ConfigError, match="puts drift behind it"):
+        describe("ideal", {"drift": DRIFT, "seen": {**seen, "after": "drift"}}).substrate()
     assert describe("ideal", {"drift": DRIFT, "noise": NOISE}).substrate().effects
     assert describe("ideal", {"seen": seen, "drift": DRIFT}).substrate().effects
 
