@@ -12,9 +12,13 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import notebook_pages
 import typer
+from api_page import Writer
+from index_page import index
 from pydantic import BaseModel
 
+import hw_models
 import pcsim
 from hw_models.kind_pages import example, example_text, kind_rows
 from hw_models.pieces import PIECES
@@ -26,6 +30,7 @@ from pcsim.fields.config_pages import sections
 from pcsim.fields.pages import first_sentence, is_tag, meaning, models_of
 from pcsim.meaning import needs_of
 
+KINDS = {piece.__name__ for piece in PIECES.values()}
 ROOT = Path(__file__).parents[1]
 SUPPORT = (
     "Engines pass one conformance suite (`tests/conformance`) and agree there number by number.",
@@ -40,7 +45,9 @@ def generated() -> dict[str, str]:
     pages = {"reference/configuration.md": configuration(), "reference/hardware.md": hardware()}
     pages |= {f"reference/hardware/{kind}.md": kind_page(kind) for kind in PIECES}
     pages |= {"reference/commands.md": commands(), "reference/api.md": api()}
-    return pages | {"reference/support.md": support()}
+    pages |= {"reference/support.md": support()}
+    glossary = (Path(__file__).parent / "glossary.md").read_text(encoding="utf-8")
+    return pages | {"reference/terms.md": index(pages, glossary)}
 
 
 def leaves(entry: Any) -> list[str]:
@@ -68,7 +75,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages to those that are written (a hook of mkdocs)."""
     from mkdocs.structure.files import File
 
-    for path, content in generated().items():
+    for path, content in (generated() | notebook_pages.pages()).items():
         files.append(File.generated(config, path, content=content))
     return files
 
@@ -163,14 +170,45 @@ def commands() -> str:
 
 
 def api() -> str:
-    """Return the public names, for mkdocstrings to fill in."""
-    lines = ["# Python: the public names", "", "Whatever `import pcsim` shows.", ""]
-    for name in pcsim.__all__:
-        lines += [f"## {name}", "", f"::: {pcsim._MODULES[name]}.{name}", ""]
-    lines += ["# In Brian2", "", "`import pcsim.brian as pc`", ""]
-    for path in ("pcsim.backends.brian.build.build", "pcsim.backends.brian.build.Parts"):
-        lines += [f"## {path.rpartition('.')[2]}", "", f"::: {path}", ""]
-    return "\n".join([*lines, "# Results", "", "## Result", "", "::: pcsim.store.Result", ""])
+    """Return every public name with its signature, fields and methods."""
+    writer = Writer(table, fields)
+    lines = ["# Python: the public names", ""]
+    for title, about, names in public():
+        lines += [f"# {title}", "", about, ""]
+        for name, value in names.items():
+            lines += writer.entry(name, value)
+    return "\n".join(lines)
+
+
+def public() -> list[tuple[str, str, dict[str, Any]]]:
+    """Return the parts of the page: title, a sentence, and the names with their values."""
+    from pcsim import store
+    from pcsim.check import Check
+    from pcsim.compare.comparison import Comparison
+    from pcsim.status import Status
+    from pcsim.verdict import Verdict
+
+    core = {name: getattr(pcsim, name) for name in pcsim.__all__}
+    returned = {"Check": Check, "Comparison": Comparison, "Verdict": Verdict, "Status": Status}
+    stored = {"Result": store.Result, "load": store.load, "save": store.save}
+    chips = {name: getattr(hw_models, name) for name in hw_models.__all__ if name not in KINDS}
+    parts = [
+        ("import pcsim", "Describe, simulate, ask.", core),
+        ("What they return", "Made by the calls above; nobody has to make one.", returned),
+        ("from pcsim import store", "Results as files.", stored),
+        (
+            "import hw_models",
+            "Chips. A class for every kind of piece is there as well, by the name on "
+            "[its page](hardware.md).",
+            chips,
+        ),
+    ]
+    try:
+        from pcsim import brian
+    except pcsim.errors.UnsupportedError:
+        return parts
+    own = {name: getattr(brian, name) for name in brian.__all__ if name not in core}
+    return [*parts, ("import pcsim.brian as pc", "Circuits for a Brian2 network.", own)]
 
 
 def gaps() -> dict[str, tuple[Any, ...]]:

@@ -19,12 +19,18 @@ def blocks(language: str, page: Path = README) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
+def test_it_fits_a_screen():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 45
+    assert max(len(line) for line in lines) <= 130
+
+
 def test_the_ten_line_example(capsys):
     code = blocks("python")[0]
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert len([line for line in code.splitlines() if line.strip()]) <= 13
-    found = names["found"]
+    found = names["answer"]
     assert (found.verdict.accuracy > 0.8).all()
     assert found.passed
     assert "iPC trains on ecram_li" in capsys.readouterr().out
