@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pcsim.cli.spice_export import export
+from pcsim.cli.spice_export import export, verilog_a
 from pcsim.errors import ConfigError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Netlists for ngspice, transistors, and back.", no_args_is_help=True)
 app.command()(export)
+app.command("verilog-a")(verilog_a)
 ProcessName = Annotated[
     str,
     typer.Option(

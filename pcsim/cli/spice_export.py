@@ -56,3 +56,20 @@ def export(
     recorded = folder.export(settings, out, samples, chip)
     typer.echo(f"{out}: {len(recorded.rows[0])} states and weights, recorded by {recorded.by}")
     typer.echo(f"python {out / 'compare.py'} runs the netlist and compares it")
+
+
+def verilog_a(
+    config: Annotated[Path, typer.Argument(help="TOML file that describes the run.")],
+    out: Annotated[Path, typer.Option(help="Folder to write; must not exist, or be empty.")],
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a field: circuit.kind=dendritic (repeatable)."),
+    ] = None,
+) -> None:
+    """Write neuron, error dendrite, synapse and learning cell of each layer as Verilog-A."""
+    from pcsim import config as configuration
+    from pcsim.spice.folder import verilog
+
+    changes = {"run.backend": "continuous"} | pairs(change) | {"run.engine": "spice"}
+    modules = verilog.export(configuration.load(config, changes), out)
+    typer.echo(f"{out / verilog.FILE}: {', '.join(modules)}")

@@ -276,9 +276,13 @@ class Spice(Planned):
         queue = [_Shown(list(clamps), None, steps) for clamps in data]
         return self._benches(queue, [chip], self.steps)[chip]
 
+    def netlist(self, chip: int = 0) -> Netlist:
+        """Return the cells of a chip."""
+        return self._netlist(chip, self._free())
+
     def voltages(self, chip: int = 0) -> dict[str, float]:
         """Return all states and weights of a chip, by the node on which they stand."""
-        return self._starts(self._netlist(chip, self._free()), chip)
+        return self._starts(self.netlist(chip), chip)
 
     def _run(self, chip: int, text: str, before: int) -> ngspice.Plot:
         try:

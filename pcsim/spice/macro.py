@@ -49,3 +49,10 @@ def transconductor(name: str, expression: str, *, limited: bool) -> list[str]:
         f"B{name} in_{name} 0 V={expression}",
         f"X{name} in_{name} {name} {kind} os={{os_{name}}}{most}",
     ]
+
+
+def beside_capacitor(macro: Macro, name: str, *, learnt: bool) -> list[str]:
+    """Return what a capacitor loses, where it holds a weight, and its noise."""
+    leak = [f"Rleak_{name} {name} 0 {{{macro.lifetime!r}/c_{name}}}"]
+    noise = [f"Xthermal_{name} {name} thermal"]
+    return (leak if learnt and macro.lifetime else []) + (noise if macro.temperature else [])

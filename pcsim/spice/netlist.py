@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, sqrt
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,9 +25,9 @@ from pcsim.circuits.products import quotient
 from pcsim.circuits.text import Equation, equations
 from pcsim.continuous.plan_flow import NOISE
 from pcsim.errors import UnsupportedError
-from pcsim.native.formula import Node, apply, evaluate, names, number, parse, symbol
+from pcsim.native.formula import ZERO, Node, apply, evaluate, names, number, parse, symbol
+from pcsim.spice.macro import beside_capacitor, lag, transconductor
 from pcsim.spice.macro import cells as macro_cells
-from pcsim.spice.macro import lag, transconductor
 from pcsim.spice.text import in_spice
 from pcsim.spice_settings import Macro
 from pcsim.substrate import Seeded
@@ -43,6 +43,39 @@ Value = float | Tensor
 Index = tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Element:
+    """What stands at one node of a cell."""
+
+    kind: Literal["capacitor", "current", "value", "sum"]
+    """What holds a state, gm times an expression, the voltage of an expression, or 1/gm."""
+    name: str
+    node: Node = ZERO
+    """The expression."""
+    learnt: bool = False
+    """Of a capacitor: it holds a weight."""
+    limited: bool = False
+    """Of a current: it moves a soma, which may slew."""
+
+    def spice(self, macro: Macro | None) -> list[str]:
+        """Return its lines in ngspice.
+
+        gm is a multiplicity: as a factor of the expression it would be a factor of every
+        derivative, each evaluated anew in each iteration, which takes more than twice the time.
+        """
+        name = self.name
+        if self.kind == "sum":
+            return [f"R{name} {name} 0 {{1/gm}}"]
+        if self.kind == "value":
+            return [f"B{name} {name} 0 V={in_spice(self.node)}"]
+        if self.kind == "current":
+            if macro:
+                return transconductor(name, in_spice(self.node), limited=self.limited)
+            return [f"B{name} 0 {name} I={in_spice(self.node)} m={{gm}}"]
+        lines = [f"C{name} {name} 0 {{c_{name}}} ic={{{name}_start}}"]
+        return lines + (beside_capacitor(macro, name, learnt=self.learnt) if macro else [])
+
+
 @dataclass
 class Cell:
     """A subcircuit: pins, parameters with the value of each instance, elements."""
@@ -51,14 +84,14 @@ class Cell:
     about: str
     pins: list[str] = field(default_factory=list)
     params: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
 
-    @property
-    def text(self) -> str:
+    def text(self, macro: Macro | None) -> str:
         """Return its definition."""
+        lines = [line for element in self.elements for line in element.spice(macro)]
         params = "".join(f" {name}=0" for name in self.params)
         head = folded(f".subckt {self.name} {' '.join(self.pins)}{params}")
-        return "\n".join((f"* {self.about}", head, *self.lines, f".ends {self.name}", ""))
+        return "\n".join((f"* {self.about}", head, *lines, f".ends {self.name}", ""))
 
 
 @dataclass(frozen=True)
@@ -199,7 +232,7 @@ class Netlist:
                 used |= part.place(cell, name, clamped, values)
                 if part.is_state(name, clamped):
                     self.states[f"g{k}", name] = cell.name
-            if not cell.lines:
+            if not cell.elements:
                 continue
             own = {name for name in wanted if of[name] == kind}
             elsewhere = {
@@ -247,7 +280,7 @@ class Netlist:
                     e: self.gm * (tau if isfinite(tau) else 1.0) for e, tau in over.items()
                 }
                 in_synapse[f"{name}_start"] = dict.fromkeys(over, 0.0)
-                synapse.lines += part.capacitor(name)
+                synapse.elements.append(Element("capacitor", name, learnt=True))
                 pins[name] = None
                 if any(map(isfinite, over.values())):
                     part.teach(learning, name, in_learning)
@@ -256,16 +289,16 @@ class Netlist:
             pins |= dict.fromkeys((line.name, *part.named(node)))
             in_synapse |= part.values_of(node)
             in_synapse |= part.drawn(line.name, part.elements())
-            synapse.lines += part.driven(line.name, node)
+            synapse.elements.append(Element("current", line.name, node))
         synapse.pins, synapse.params = list(pins), sorted(in_synapse)
-        self.cells |= {cell.name: cell for cell in (synapse, learning) if cell.lines}
+        self.cells |= {cell.name: cell for cell in (synapse, learning) if cell.elements}
         for i in range(post):
             for j in range(pre):
                 for kind, cell, values in (
                     ("s", synapse, in_synapse),
                     ("l", learning, in_learning),
                 ):
-                    if cell.lines:
+                    if cell.elements:
                         nodes = [part.wire(name, i, j) for name in cell.pins]
                         given = {name: by[i, j] for name, by in values.items()}
                         self._instances.append((f"X{kind}{k}_{i}_{j}", cell.name, nodes, given))
@@ -282,7 +315,7 @@ class Netlist:
         if self.macro:
             yield from macro_cells(self.macro, self.dt)
         for cell in self.cells.values():
-            yield cell.text
+            yield cell.text(self.macro)
 
     def instances(self, starts: Mapping[str, float]) -> Iterator[str]:
         """Yield all instances; `starts` are the voltages of capacitors, by node."""
@@ -526,25 +559,6 @@ class _Part:
             self.netlist.taus.append(tau)
         return tau
 
-    def capacitor(self, name: str) -> list[str]:
-        """Return what holds a state; of a weight, what it loses."""
-        lines, macro = [f"C{name} {name} 0 {{c_{name}}} ic={{{name}_start}}"], self.netlist.macro
-        if macro and macro.lifetime and (self.part[0] == "m" or name == "b"):
-            lines.append(f"Rleak_{name} {name} 0 {{{macro.lifetime!r}/c_{name}}}")
-        if macro and macro.temperature:
-            lines.append(f"Xthermal_{name} {name} thermal")
-        return lines
-
-    def driven(self, name: str, node: Node, *, limited: bool = False) -> list[str]:
-        """Return a source of gm times an expression, into a node of its name.
-
-        gm is a multiplicity: as a factor of the expression it would be a factor of every
-        derivative, each evaluated anew in each iteration, which takes more than twice the time.
-        """
-        if self.netlist.macro:
-            return transconductor(name, in_spice(node), limited=limited)
-        return [f"B{name} 0 {name} I={in_spice(node)} m={{gm}}"]
-
     def drawn(
         self, name: str, elements: Sequence[Index], most: Mapping[Any, float] | None = None
     ) -> dict[str, dict[Any, float]]:
@@ -574,18 +588,18 @@ class _Part:
             gm = self.netlist.gm
             values[f"c_{name}"] = {i: gm * (1.0 if lasting else t) for i, t in taus.items()}
             values[f"{name}_start"] = dict.fromkeys(units, 0.0)
-            cell.lines += self.capacitor(name)
+            cell.elements.append(Element("capacitor", name, learnt=name == "b"))
             if lasting:
                 return {name}
             assert node is not None
             slew = self.netlist.slew if name == "x" else 0.0
             most = {i: slew * tau for i, tau in taus.items()} if slew else None
             values |= self.drawn(name, [(i,) for i in units], most)
-            cell.lines += self.driven(name, node, limited=bool(most))
+            cell.elements.append(Element("current", name, node, limited=bool(most)))
         elif node is not None:
-            cell.lines.append(f"B{name} {name} 0 V={in_spice(node)}")
+            cell.elements.append(Element("value", name, node))
         elif name != "x":  # a sum: synapses send their currents here
-            cell.lines.append(f"R{name} {name} 0 {{1/gm}}")
+            cell.elements.append(Element("sum", name))
         if node is not None:
             used |= set(self.named(node))
             for param in sorted(n[1:-1] for n in names(node) if n.startswith("{")):
@@ -604,7 +618,7 @@ class _Part:
         cell.pins = sorted({*cell.pins, *self.named(node), name})
         values |= self.drawn(name, self.elements())
         cell.params = sorted(values)
-        cell.lines += self.driven(name, node)
+        cell.elements.append(Element("current", name, node))
 
 
 def refuse_plan(plan: Plan, circuit: Circuit) -> None:
