@@ -123,6 +123,9 @@ PULSE = {
     "pcm": entry(1e-12, 20e-12, 200e-12, "assumption: 0.1–1 mA at 1–2 V for 10–100 ns, melting"),
     "reram": entry(0.1e-12, 5e-12, 50e-12, "assumption: 50 µA at 1 V for 100 ns"),
     "ecram": entry(0.01e-12, 0.5e-12, 10e-12, "assumption: charge of a small ion channel at 1–5 V"),
+    "sot_mram": entry(
+        0.1e-12, 0.35e-12, 1e-12, "350 fJ per write (arXiv:2510.25853); the range is an assumption"
+    ),
     "dynapse": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
     "brainscales": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
     "cmos": entry(1e-15, 0.02e-12, 0.5e-12, "assumption: charge packets of a capacitor cell"),
@@ -340,6 +343,7 @@ def estimates(
     batch: int,
     batches: int,
     carry: bool = True,
+    pulses: Mapping[Rule, Entry] | None = None,
 ) -> list[Estimate]:
     """Return what iPC, PC and BP cost in each mode that they have, for one training.
 
@@ -347,6 +351,9 @@ def estimates(
         steps: reads of iPC and PC per presentation.
         present: seconds that a presentation takes on a continuous chip.
         batch, batches: samples side by side, and how many batches a training has.
+
+    Rarely used:
+        pulses: per device and batch, where they were counted, by rule.
     """
     clocked, continuous, digital = tables_for(preset)
     simulated = present * batches * batch
@@ -361,6 +368,8 @@ def estimates(
             carry=carry and rule == "ipc",
             simulated=simulated if rule == "ipc" else 0.0,
         )
+        if pulses and rule in pulses and table.mode != "digital":
+            table = table.model_copy(update={"pulses": pulses[rule]})
         return Estimate(what=f"{NAMES[rule]}, {table.mode}", counts=counts, table=table)
 
     return [

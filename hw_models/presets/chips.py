@@ -134,14 +134,14 @@ def _without_host(substrate: Hardware, about: str, time: str) -> Hardware:
 
 _ARRAYS = ("idealized", "gokmen_vlasov")
 """Specifications of devices that nobody has built: no chips."""
-_BY_NAME = {one.name: one for one in (*PROGRAMMED, *SUBSTRATES)}
+_BY_NAME = {one.name: one for one in SUBSTRATES}
 
 _TRAINED = {one.name: _trained(one) for one in TRAINING if one.name not in _ARRAYS}
 
 CHIPS: tuple[Hardware, ...] = (
     *_TRAINED.values(),
     *(_matched(_TRAINED[name], 0.3, 50) for name in ("reram_sb", "reram_es")),
-    *(_programmed(_BY_NAME[name]) for name in ("pcm_programmed", "rram_wan")),
+    *(_programmed(device) for device in PROGRAMMED),
     _without_host(
         _BY_NAME["brainscales2"],
         "its plasticity processors write the 6-bit weights with stochastic rounding",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pcsim.check.pulses import Pulses, Rule
 from pcsim.config import Config
 from pcsim.maps import Dense
 from pcsim.rows import Rows
@@ -23,13 +25,16 @@ class Cost:
     """Whether that number is nobody's: the chip's own is not known."""
     estimates: tuple[Any, ...]
     """One `hw_models.cost.Estimate` for each rule and way to run it."""
+    pulses: Mapping[Rule, Pulses] | None = None
+    """What was counted in trainings, by rule; none: an assumption takes its place."""
 
     @property
     def sentence(self) -> str:
         """How iPC compares with BP and PC."""
         from hw_models.cost import plainly
 
-        return plainly(list(self.estimates))
+        told = plainly(list(self.estimates))
+        return f"{told}; pulses were counted" if self.pulses else told
 
     def tables(self) -> list[Rows]:
         """Return the estimates, and where the entries come from."""
@@ -49,14 +54,32 @@ class Cost:
         columns = ("entry", "low", "typical", "high", "source")
         return [
             Rows("Cost: an estimate", COLUMNS, rows, caption),
+            *self._counted(),
             Rows("Entries of the estimate, in SI units", columns, told, words=True),
         ]
+
+    def _counted(self) -> list[Rows]:
+        """Return the table of what was counted, if anything was."""
+        if not self.pulses:
+            return []
+        rows = tuple(
+            (rule, f"{one.rate:.3g}", *(f"{n:.3g}" for n in one.pulses), f"{one.touched:.3g}")
+            for rule, one in self.pulses.items()
+        )
+        columns = ("rule", "rate", "lowest chip", "mean", "highest chip", "writes with a pulse")
+        samples = next(iter(self.pulses.values())).samples
+        caption = (
+            f"Counted while the rules trained on {samples} samples, two chips. Rate: learning rate "
+            "per sample, to which pulses are proportional."
+        )
+        return [Rows("Pulses per device and sample", columns, rows, caption)]
 
     def _entries(self) -> dict[str, tuple[float, float, float, str]]:
         found = {}
         for one in self.estimates:
             for name, entry in one.table.entries.items():
-                key = f"{one.table.mode}: {name}"
+                whose = one.what if entry.source == COUNTED else one.table.mode
+                key = f"{whose}: {name}"
                 found[key] = (entry.low, entry.typical, entry.high, entry.source)
         return found
 
@@ -71,14 +94,23 @@ class Cost:
             one.what: {
                 "joules": {level: one.total(level) for level in ("low", "typical", "high")},
                 "seconds": one.seconds(),
+                "pulses": one.table.pulses.model_dump(),
                 **one.counts.model_dump(),
             }
             for one in self.estimates
         }
 
 
-def cost_of(config: Config, samples: int) -> Cost | None:
-    """Return the cost of a check's training; None where arrays are not dense, or time is no sum."""
+COUNTED = "counted in this training, mean of two chips (lowest, highest)"
+
+
+def cost_of(
+    config: Config, samples: int, pulses: Mapping[Rule, Pulses] | None = None
+) -> Cost | None:
+    """Return the cost of a check's training; None where arrays are not dense, or time is no sum.
+
+    `pulses` are those of `counted_pulses`; without them, an assumption takes their place.
+    """
     from hw_models.cost import UNNAMED_TAU, estimates
 
     network = config.network.build()
@@ -101,5 +133,14 @@ def cost_of(config: Config, samples: int) -> Cost | None:
         batch=batch,
         batches=max(1, samples // batch) * learning.epochs,
         carry=config.schedule.init == "carry",
+        pulses={rule: _entry(one, batch) for rule, one in (pulses or {}).items()},
     )
-    return Cost(samples * learning.epochs, tau, assumed, tuple(made))
+    return Cost(samples * learning.epochs, tau, assumed, tuple(made), pulses)
+
+
+def _entry(counted: Pulses, batch: int) -> Any:
+    """Return what was counted as the entry of a table, per device and batch."""
+    from hw_models.cost import entry
+
+    low, mean, high = (batch * number for number in counted.pulses)
+    return entry(low, mean, high, COUNTED)

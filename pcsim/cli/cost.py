@@ -1,8 +1,9 @@
-"""`pcsim cost`: energy, time and counts of a training; an estimate, nothing is run."""
+"""`pcsim cost`: energy, time and counts of a training: an estimate."""
 
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -26,14 +27,21 @@ def cost(
         typer.Option("--set", help="Change a field: stream.t_pres=50 (repeatable)."),
     ] = None,
     entries: Annotated[bool, typer.Option(help="Also list every entry with its source.")] = False,
+    measure: Annotated[
+        bool, typer.Option(help="Train with each rule on two chips, and count their pulses.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Estimate what the training of `pcsim check` costs: iPC, PC and BP; nothing is run."""
+    """Estimate what the training of `pcsim check` costs: iPC, PC and BP.
+
+    Nothing is run, unless --measure asks for the number of pulses to be counted.
+    """
     from pcsim.check import physical
     from pcsim.check.cost import cost_of
+    from pcsim.check.pulses import counted_pulses
     from pcsim.check.rows import require_chips
     from pcsim.runner.task import Task
-    from pcsim.terminal import console
+    from pcsim.terminal import console, progress
 
     changes = pairs(change)
     if hardware is not None:
@@ -43,6 +51,15 @@ def cost(
     settings = physical(settings)
     samples = len(Task.load(settings, settings.network.build()).train.x)
     found = cost_of(settings, samples)
+    if found is not None and measure:
+        watch = (lambda _: nullcontext()) if as_json else progress
+        pulses = counted_pulses(settings, watch)
+        if pulses is None:
+            raise UnsupportedError(
+                f"cost: --measure: no device of {settings.hardware.preset} is written by pulses: "
+                f"there are none to count; leave it out"
+            )
+        found = cost_of(settings, samples, pulses)
     if found is None:
         raise UnsupportedError(
             "cost: operations are counted for dense layers and samples that are shown one after "
@@ -51,6 +68,7 @@ def cost(
     if as_json:
         typer.echo(json.dumps(found.numbers))
         return
-    for table in found.tables()[: 2 if entries else 1]:
+    shown = found.tables()
+    for table in shown if entries else shown[:-1]:
         console.print(table.rich())
     console.print(found.sentence, style="bold")

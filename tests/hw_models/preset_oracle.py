@@ -259,3 +259,14 @@ SUBSTRATES: dict[str, dict[str, object]] = {
     "photonic": {"weights.kind": "quantized_weights", "weights.bits": 9},
     "photonic_typical": {"weights.kind": "quantized_weights", "weights.bits": 4},
 }
+
+EMERGING: dict[str, dict[str, object]] = {
+    "sot_mram": {
+        "junctions.kind": "conductance_pair",
+        "junctions.levels": 2,
+        "junctions.on_off": 2.5,  # tunnel magnetoresistance 150 %
+        "junctions.spread": 0.1,
+    },
+    "fefet": {"device.kind": "constant_device", "device.dw_min": 2 / (2**5 - 1)},
+    "ecram_protonic": {"device.kind": "constant_device", "device.dw_min": 2 / (300 - 1)},
+}

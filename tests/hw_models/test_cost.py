@@ -1,11 +1,12 @@
 """The cost estimate: counts against the counter of real runs, joules against hand arithmetic."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 import torch
 
-from hw_models import cost, known_presets
+from hw_models import ConstantDevice, Hardware, cost, counted, known_presets
 from hw_models.cost import (
     CLOCKED,
     CONTINUOUS,
@@ -24,13 +25,15 @@ from pcsim import config
 from pcsim.backends.discrete import Discrete
 from pcsim.check import DIGITS, physical
 from pcsim.check.cost import cost_of
+from pcsim.check.pulses import counted_pulses
 from pcsim.cli import app
 from pcsim.config import Schedule
-from pcsim.errors import ConfigError
+from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
+from pcsim.substrate import Chips, Seeded
 
 SIZES = (6, 5, 4, 3)
 NETWORK = Network.mlp(SIZES)
@@ -213,6 +216,63 @@ def test_the_command_runs_nothing_and_prints_the_estimate(capsys):
     app(["cost", "--json"], standalone_mode=False)
     numbers = json.loads(capsys.readouterr().out)
     assert numbers["BP, clocked"]["joules"]["low"] < numbers["BP, clocked"]["joules"]["high"]
+
+
+def test_counters_count_the_pulses_that_devices_get():
+    """Requests of all sizes: |s|/dw in the mean, and the weights of a noiseless device say so."""
+    device = ConstantDevice(dw_min=0.01, w_max=100.0, w_min=-100.0)
+    chip = counted(Hardware(pieces={"device": device}))
+    chips = Chips(chip.substrate(), [0], seed=0, dt=1.0, noise=Seeded(2), dtype=torch.float64)
+    write = chips.transform("write", 0, (1, 400))
+    w, moved, touched = torch.zeros(1, 1, 400, dtype=torch.float64), 0.0, 0
+    torch.manual_seed(0)
+    for scale in (0.001, 0.02) * 20:
+        change = write(scale * torch.randn_like(w), w=w)
+        w, moved = w + change, moved + float(change.abs().sum())
+        touched += int((change != 0).sum())
+        chips.advance()
+    found = {name: float(v.sum()) for name, v in chips.state().items() if "counted_device" in name}
+    pulses = found["counted_device.pulses.write0"]
+    assert pulses == pytest.approx(moved / 0.01, rel=0.02)
+    assert found["counted_device.touched.write0"] == pytest.approx(touched, rel=0.02)
+    assert touched < 0.85 * pulses, "control: larger requests are several pulses"
+    assert counted(known_presets()["dynapse2"]) is None
+    matched = counted(known_presets()["reram_sb_matched_chip"])
+    order = list(matched.pieces)
+    assert order[:3] == ["accumulator", "counted_device", "device"], "behind the accumulator"
+    pair = counted(known_presets()["pcm"]).pieces["counted_device"]
+    assert pair.constants["dw"] == 0.01
+
+
+def test_counted_pulses_take_the_place_of_the_assumption(capsys):
+    settings = {
+        **DIGITS,
+        "data": {"name": "digits", "limit": 80, "limit_test": 50},
+        "hardware": {"preset": "ecram_li"},
+    }
+    config_ = physical(config.parse(settings))
+    found = counted_pulses(config_, lambda _: nullcontext())
+    assert list(found) == ["ipc", "pc", "bp"]
+    again = counted_pulses(
+        physical(config.parse(settings | {"learning": {"alpha": 0.0005}})), lambda _: nullcontext()
+    )
+    for rule, one in found.items():
+        low, mean, high = one.pulses
+        assert 0 < low <= mean <= high
+        assert one.touched <= mean
+        assert one.samples == 80 - 80 // 6
+        assert again[rule].pulses[1] == pytest.approx(mean / 2, rel=0.25), "as the rate"
+    cost_ = cost_of(config_, 67, found)
+    plain = cost_of(config_, 67)
+    tables = {one.what: one.table.pulses.typical for one in cost_.estimates}
+    assert tables["BP, clocked"] == found["bp"].pulses[1]
+    assert tables["automatic iPC, continuous"] == found["ipc"].pulses[1]
+    assert tables["BP, digital"] == 1
+    assert {one.table.pulses.typical for one in plain.estimates} == {1.0}
+    assert cost_.sentence.endswith("pulses were counted")
+    assert len(cost_.tables()) == 3
+    with pytest.raises(UnsupportedError, match="none to count"):
+        app(["cost", "--hardware", "dynapse2", "--measure"], standalone_mode=False)
 
 
 def test_nonsense_is_refused():

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from preset_oracle import DRIFT, MICROSIEMENS, SUBSTRATES, TRAINING
+from preset_oracle import DRIFT, EMERGING, MICROSIEMENS, SUBSTRATES, TRAINING
 
 from hw_models import PIECES, known_presets
 from hw_models.presets import CHIPS as WHOLE
@@ -35,7 +35,7 @@ def programmed() -> dict[str, dict[str, object]]:
     return found
 
 
-ORACLE = TRAINING | SUBSTRATES | programmed()
+ORACLE = TRAINING | SUBSTRATES | EMERGING | programmed()
 
 
 def numbers_of(name: str) -> dict[str, object]:
@@ -57,7 +57,7 @@ def expected_of(name: str, found: Mapping[str, object]) -> dict[str, object]:
 
 def test_the_oracle_has_every_preset():
     assert set(ORACLE) == set(known_presets()) - {"ideal"} - {one.name for one in (*WHOLE, *FLASH)}
-    assert len(ORACLE) == len(DEVICES) + len(PROGRAMMED) + len(CHIPS)
+    assert len(ORACLE) == len(DEVICES) + len(PROGRAMMED) + len(CHIPS) + len(EMERGING)
 
 
 @pytest.mark.parametrize("name", ORACLE)

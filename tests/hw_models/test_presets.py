@@ -26,6 +26,30 @@ def test_the_promised_presets_are_there():
     assert len(TRAINING) == 10
 
 
+def test_devices_known_by_few_numbers_have_these_and_say_what_is_left_out():
+    """States that a ramp of pulses passes, and the three values of a pair of junctions."""
+    for name, states in (("fefet", 32), ("ecram_protonic", 300)):
+        hardware = describe(name, {})
+        chips = Chips(hardware.substrate(), [0], seed=0, dt=1.0, noise=Seeded(0))
+        write = chips.transform("write", 0, (1, 1))
+        w, seen = torch.full((1, 1, 1), -1.0), [-1.0]
+        for _ in range(2 * states):
+            w = w + write(torch.full_like(w, hardware.pieces["device"].quantum), w=w)
+            seen.append(round(float(w), 4))
+            chips.advance()
+        assert len(set(seen)) == pytest.approx(states, abs=1)
+        assert seen[-1] == pytest.approx(1.0, abs=1e-5)
+        assert "ideal" in hardware.about or "left out" in hardware.about
+        assert any(source.startswith("assumption") for source in hardware.sources)
+    chips = Chips(describe("sot_mram", {}).substrate(), range(400), seed=0, dt=1.0, noise=Seeded(0))
+    read = chips.transform("weight", 0, (1, 3))
+    values = read(torch.tensor([-1.0, 0.0, 1.0]).expand(400, 1, 3)).numpy()[:, 0]
+    np.testing.assert_allclose(values.mean(0), [-1, 0, 1], atol=0.04)
+    low, high = 1 / 1.5, 2.5 / 1.5  # conductances in units of their difference: TMR 150 %
+    expected = 0.1 * np.array([np.hypot(low, high), np.hypot(low, low), np.hypot(low, high)])
+    np.testing.assert_allclose(values.std(0), expected, rtol=0.12)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_has_sources_and_shows_its_equations(name):
     hardware = describe(name, {})

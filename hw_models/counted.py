@@ -1,0 +1,46 @@
+"""A chip whose devices count what they are asked for: pulses, and the writes that reach them.
+
+    pulses    n ← n + |s|/dw              a request s is |s|/dw pulses in the mean, exactly
+    touched   m ← m + min(1, |s|/dw)      a write has a pulse with this chance (below one pulse)
+
+The counter stands right before each device, behind accumulators and fast arrays; nothing changes.
+"""
+
+from __future__ import annotations
+
+from hw_models.description import Hardware
+from hw_models.formula import Formula
+from hw_models.piece import Piece
+from hw_models.plasticity_arrays import DevicePair, FastArray
+from hw_models.plasticity_device import Device
+from pcsim.substrate import Memory
+
+PREFIX = "counted_"
+"""Names of the counters begin so."""
+
+
+def counted(hardware: Hardware) -> Hardware | None:
+    """Return a chip with counters, or None where no device is written by pulses."""
+    pieces: dict[str, Piece] = {}
+    for name, piece in hardware.pieces.items():
+        if quantum := _quantum(piece):
+            pieces[f"{PREFIX}{name}"] = Formula(
+                site="write",
+                becomes="s",
+                constants={"dw": quantum},
+                memory={
+                    "pulses": Memory(update="pulses + abs(s)/dw"),
+                    "touched": Memory(update="touched + clip(abs(s)/dw, 0, 1)"),
+                },
+                about="counts pulses",
+            )
+        pieces[name] = piece
+    if len(pieces) == len(hardware.pieces):
+        return None
+    return hardware.model_copy(update={"pieces": pieces})
+
+
+def _quantum(piece: Piece) -> float:
+    """Return the weight of one pulse of a device that is written by pulses, else 0."""
+    device = piece.device if isinstance(piece, DevicePair | FastArray) else piece
+    return device.quantum if isinstance(device, Device) and device.pulsed else 0.0
