@@ -33,6 +33,7 @@ def counted(hardware: Hardware) -> Hardware | None:
                     "touched": Memory(update="touched + clip(abs(s)/dw, 0, 1)"),
                 },
                 about="counts pulses",
+                before=name,
             )
         pieces[name] = piece
     if len(pieces) == len(hardware.pieces):

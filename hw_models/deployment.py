@@ -62,7 +62,7 @@ def deployed_parts(hardware: Hardware, programmed: bool = True) -> DeployedParts
         elif effect.noise or effect.memory:
             raise ConfigError(
                 f"hardware.pieces: {effect.name} changes with time before the error of "
-                f"programming is there; put it behind"
+                f"programming is there; put it behind, by after"
             )
         else:
             parts["before"].append(effect)

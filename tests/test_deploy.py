@@ -289,7 +289,7 @@ def test_other_inputs_are_refused():
     with pytest.raises(PcsimError, match="leave one of them out"):
         deploy(mixed)
     moving = {
-        "noise": {"kind": "read_noise", "where": "weight", "sigma": 0.1},
+        "noise": {"kind": "read_noise", "where": "weight", "sigma": 0.1, "before": "error"},
         "error": {"kind": "programming_error", "coefficients": [0.1]},
     }
     with pytest.raises(PcsimError, match="put it behind"):
