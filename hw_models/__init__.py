@@ -9,7 +9,7 @@ equation that every backend executes. A hardware description is an ordered set o
 from hw_models.all_numbers import quantities
 from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, SlewRate
 from hw_models.converters import Converter, SendOnDelta, SigmaDelta
-from hw_models.counted import counted
+from hw_models.counted import with_counters
 from hw_models.deployment import DeployedParts, deployed_parts
 from hw_models.description import (
     Hardware,
@@ -111,7 +111,6 @@ __all__ = [
     "WriteNoise",
     "applicable",
     "chip_numbers",
-    "counted",
     "deployed_parts",
     "describe",
     "fields_of",

@@ -19,7 +19,7 @@ PREFIX = "counted_"
 """Names of the counters begin so."""
 
 
-def counted(hardware: Hardware) -> Hardware | None:
+def with_counters(hardware: Hardware) -> Hardware | None:
     """Return a chip with counters, or None where no device is written by pulses."""
     pieces: dict[str, Piece] = {}
     for name, piece in hardware.pieces.items():
