@@ -120,4 +120,5 @@ __all__ = [
     "quantities",
     "standing",
     "warn_of_order",
+    "with_counters",
 ]

@@ -191,6 +191,12 @@ class HardwareConfig(Frozen):
         written = {name: acting[name] for name in self.pieces if name not in preset}
         warn_of_order(written, acting, where)
 
+    def with_counters(self) -> Any:
+        """Return the `hw_models.Hardware` whose devices count pulses, or None if it has none."""
+        from hw_models import with_counters
+
+        return with_counters(self.described())
+
     @property
     def standing(self) -> tuple[str, ...]:
         """What a verdict on these chips has to say: whole or not, who learns, what is hidden."""

@@ -41,9 +41,7 @@ class Pulses:
 
 def counted_pulses(config: Config, watch: Watch) -> dict[Rule, Pulses] | None:
     """Run the trainings of a filled configuration; None where no device is written by pulses."""
-    from hw_models import counted
-
-    hardware = counted(config.hardware.described())
+    hardware = config.hardware.with_counters()
     if hardware is None:
         return None
     device = type(config.hardware.device).holding(hardware) if config.hardware.device else None

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from hw_models import ConstantDevice, Hardware, cost, counted, known_presets
+from hw_models import ConstantDevice, Hardware, cost, known_presets, with_counters
 from hw_models.cost import (
     CLOCKED,
     CONTINUOUS,
@@ -221,7 +221,7 @@ def test_the_command_runs_nothing_and_prints_the_estimate(capsys):
 def test_counters_count_the_pulses_that_devices_get():
     """Requests of all sizes: |s|/dw in the mean, and the weights of a noiseless device say so."""
     device = ConstantDevice(dw_min=0.01, w_max=100.0, w_min=-100.0)
-    chip = counted(Hardware(pieces={"device": device}))
+    chip = with_counters(Hardware(pieces={"device": device}))
     chips = Chips(chip.substrate(), [0], seed=0, dt=1.0, noise=Seeded(2), dtype=torch.float64)
     write = chips.transform("write", 0, (1, 400))
     w, moved, touched = torch.zeros(1, 1, 400, dtype=torch.float64), 0.0, 0
@@ -236,11 +236,11 @@ def test_counters_count_the_pulses_that_devices_get():
     assert pulses == pytest.approx(moved / 0.01, rel=0.02)
     assert found["counted_device.touched.write0"] == pytest.approx(touched, rel=0.02)
     assert touched < 0.85 * pulses, "control: larger requests are several pulses"
-    assert counted(known_presets()["dynapse2"]) is None
-    matched = counted(known_presets()["reram_sb_matched_chip"])
+    assert with_counters(known_presets()["dynapse2"]) is None
+    matched = with_counters(known_presets()["reram_sb_matched_chip"])
     order = list(matched.pieces)
     assert order[:3] == ["accumulator", "counted_device", "device"], "behind the accumulator"
-    pair = counted(known_presets()["pcm"]).pieces["counted_device"]
+    pair = with_counters(known_presets()["pcm"]).pieces["counted_device"]
     assert pair.constants["dw"] == 0.01
 
 
