@@ -68,10 +68,7 @@ def transistor(
     task = network.Task(
         table, _layers(layers), samples, present, _tau(tau_x, sizes), tau_w, scale, seed
     )
-    roles = (
-        frozenset(network.ROLES) if ideal == "all" else frozenset(filter(None, ideal.split(",")))
-    )
-    network.check_roles(roles)
+    roles = network.roles(ideal)
     if draws < 1 or (draws > 1 and not named(process).mismatch):
         raise ConfigError(
             f"draws: {process} has no mismatch to draw {draws} times; try sky130:tt_mm"

@@ -108,9 +108,9 @@ def test_each_role_can_be_ideal():
     task = Task(samples=4)
     names = process.process(DEFAULT)
     for role in ROLES:
-        text, transistors = network.netlist(task, names, Sizes(), ALL - {role})
-        assert transistors == network.count(task, ALL - {role}) > 0
-        assert len(re.findall(r"^x\w+ .* vdd multiplier ", text, re.M)) == (
+        drawn = network.netlist(task, names, Sizes(), ALL - {role})
+        assert drawn.transistors == network.count(task, ALL - {role}) > 0
+        assert len(re.findall(r"^x\w+ .* vdd multiplier ", drawn.text, re.M)) == (
             {"forward": 9, "learning": 9, "feedback": 2}.get(role, 0)
         )
 

@@ -21,6 +21,8 @@ bias currents and levels are ideal. A role in `ideal` has behavioural sources wi
 from __future__ import annotations
 
 import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from numpy.typing import NDArray
 
 from pcsim.errors import ConfigError
 from pcsim.spice import ngspice
-from pcsim.spice.cells.library import LEARNING, TRANSISTORS, Sizes, library, tail
+from pcsim.spice.cells.library import LEARNING, TRANSISTORS, Levels, Sizes, library, tail
 from pcsim.spice.cells.process import Process, process
 from pcsim.spice.cells.trim import corner_levels, supplies, typical_gains
 from pcsim.spice.ngspice import Plot
@@ -57,8 +59,92 @@ SECONDS = 1.6e-5
 """CPU time of ngspice per transistor and τ_x, measured; see `expected_seconds`."""
 
 
+class Lesson(ABC):
+    """What a network is shown, from which weights, in which times."""
+
+    layers: tuple[int, ...]
+    present: float
+    """Time per sample, in τ_x."""
+    tau_x: float
+    """Seconds."""
+    tau_w: float
+    """In τ_x."""
+    samples: int
+    """Shown while learning."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """A word for it."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> tuple[Array, Array]:
+        """Inputs (sample, unit) and targets: while learning, then what is read out."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> list[Array]:
+        """Initial weights (post, pre + 1) of each layer."""
+
+    @property
+    def somas(self) -> Mapping[str, float]:
+        """Where somas start, units by node; at 0 else."""
+        return {}
+
+    @property
+    def learning_time(self) -> float:
+        """Seconds of learning; what is read out follows, unclamped and with learning off."""
+        return self.samples * self.present * self.tau_x
+
+    @property
+    def end(self) -> float:
+        """Seconds in all."""
+        readings = len(self.shown[0]) - self.samples
+        return self.learning_time + readings * READING * self.present * self.tau_x
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Lesson):
+    """Data and weights of one's own, with no read-out."""
+
+    layers: tuple[int, ...]
+    inputs: Array
+    targets: Array
+    start: list[Array]
+    start_somas: Mapping[str, float]
+    present: float
+    tau_x: float
+    tau_w: float
+
+    @property
+    def somas(self) -> Mapping[str, float]:
+        """Where somas start."""
+        return self.start_somas
+
+    @property
+    def samples(self) -> int:  # type: ignore[override]
+        """Shown while learning."""
+        return len(self.inputs)
+
+    @property
+    def title(self) -> str:
+        """A word for it."""
+        return "a stream"
+
+    @property
+    def shown(self) -> tuple[Array, Array]:
+        """Inputs and targets."""
+        return self.inputs, self.targets
+
+    @property
+    def weights(self) -> list[Array]:
+        """Initial weights."""
+        return self.start
+
+
 @dataclass(frozen=True)
-class Task:
+class Task(Lesson):
     """A network, what it is shown, and its time constants."""
 
     table: str = "and"
@@ -95,6 +181,17 @@ class Task:
         return TARGET * np.array(TASKS[self.table], dtype=np.float64)
 
     @property
+    def title(self) -> str:
+        """The truth table."""
+        return self.table
+
+    @property
+    def shown(self) -> tuple[Array, Array]:
+        """Patterns in their order, and all four once more."""
+        order = np.concatenate([self.order, np.arange(4)])
+        return PATTERNS[order], self.targets[order, None]
+
+    @property
     def order(self) -> NDArray[np.int64]:
         """The pattern of each sample."""
         random = np.random.default_rng([self.seed, 1])
@@ -110,16 +207,6 @@ class Task:
             self.scale * random.standard_normal((post, pre + 1)) / np.sqrt(pre + 1)
             for pre, post in pairs
         ]
-
-    @property
-    def learning_time(self) -> float:
-        """Seconds of learning; the four patterns follow, unclamped and with learning off."""
-        return self.samples * self.present * self.tau_x
-
-    @property
-    def end(self) -> float:
-        """Seconds in all."""
-        return self.learning_time + 4 * READING * self.present * self.tau_x
 
 
 @dataclass(frozen=True)
@@ -159,7 +246,7 @@ class Learnt:
 class _Drawing:
     """Lines of a netlist, and what they count."""
 
-    task: Task
+    task: Lesson
     name: Process
     sizes: Sizes
     ideal: frozenset[str]
@@ -193,12 +280,12 @@ class _Drawing:
         return f"x{label} {pins} ideal_{ROLES[role]} {value}".rstrip()
 
 
-def expected_seconds(task: Task, transistors: int) -> float:
+def expected_seconds(task: Lesson, transistors: int) -> float:
     """Return the CPU time that ngspice will need, from the number of transistors."""
-    return SECONDS * (transistors + 20) * (task.samples + 4 * READING) * task.present
+    return SECONDS * (transistors + 20) * task.end / task.tau_x
 
 
-def count(task: Task, ideal: frozenset[str] = frozenset()) -> int:
+def count(task: Lesson, ideal: frozenset[str] = frozenset()) -> int:
     """Return the number of transistors of a network, but for the rails."""
     used = dict.fromkeys(ROLES, 0)
     for depth, (pre, post) in enumerate(zip(task.layers[:-1], task.layers[1:], strict=True)):
@@ -211,6 +298,13 @@ def count(task: Task, ideal: frozenset[str] = frozenset()) -> int:
     return sum(TRANSISTORS[ROLES[role]] * n for role, n in used.items() if role not in ideal)
 
 
+def roles(ideal: str) -> frozenset[str]:
+    """Return the roles that have no transistors, from their names with commas, or all."""
+    named = frozenset(ROLES if ideal == "all" else filter(None, ideal.split(",")))
+    check_roles(named)
+    return named
+
+
 def check_roles(ideal: frozenset[str]) -> None:
     """Refuse a role that no cell has."""
     unknown = sorted(ideal - set(ROLES))
@@ -218,35 +312,60 @@ def check_roles(ideal: frozenset[str]) -> None:
         raise ConfigError(f"ideal: {unknown[0]!r} is no role; there are {', '.join(ROLES)}, or all")
 
 
+@dataclass(frozen=True)
+class Netlist:
+    """A network of cells, in the parts that a reader looks for."""
+
+    title: str
+    library: list[str]
+    """Models and cells."""
+    chip: list[str]
+    """Rails, somas, dendrites, synapses."""
+    data: list[str]
+    """What is shown."""
+    analysis: list[str]
+    """Options, start, what is written, and how long."""
+    transistors: int
+    """Besides those of the rails."""
+
+    @property
+    def text(self) -> str:
+        """Return all of it."""
+        parts = [self.title, *self.library, *self.chip, *self.data, *self.analysis]
+        return "\n".join(parts)
+
+
 def netlist(
-    task: Task,
+    task: Lesson,
     name: Process,
     sizes: Sizes,
     ideal: frozenset[str] = frozenset(),
     reltol: float | None = None,
     seed: int = 0,
-) -> tuple[str, int]:
-    """Return the netlist, and how many transistors it has besides those of the rails."""
+) -> Netlist:
+    """Return the netlist of a lesson."""
     tight = reltol or (FINE if ideal == frozenset(ROLES) else RELTOL)
     check_roles(ideal)
     drawing = _Drawing(task, name, sizes, ideal)
     _rails(drawing)
-    _inputs(drawing)
     for depth in range(1, len(task.layers)):
         _layer(drawing, depth)
-    start = _start(drawing)
     step = 2 * task.tau_x * (tight / RELTOL) ** 0.5
-    title = f"* {task.table}, {_dashed(task.layers)}, dendritic, {name.name}"
-    body = [
-        title,
-        *library(name, sizes, seed),
-        TRANSIENT.format(tight, 1e-3 * tight),
-        *drawing.lines,
-        start,
-    ]
-    body += [f".save {' '.join(_shown(task))} i(vdd)"]
-    body += [f".tran {step / 4:g} {task.end:g} 0 {step:g} uic", ".end", ""]
-    return "\n".join(body), drawing.transistors
+    return Netlist(
+        title=f"* {task.title}, {_dashed(task.layers)}, dendritic, {name.name}",
+        library=library(name, sizes, seed),
+        chip=drawing.lines,
+        data=_inputs(task, drawing.at, sizes.unit),
+        analysis=[
+            TRANSIENT.format(tight, 1e-3 * tight),
+            _start(drawing),
+            f".save {' '.join(_shown(task))} i(vdd)",
+            f".tran {step / 4:g} {task.end:g} 0 {step:g} uic",
+            ".end",
+            "",
+        ],
+        transistors=drawing.transistors,
+    )
 
 
 def run(
@@ -269,13 +388,13 @@ def run(
     """
     sizes = sizes or Sizes()
     models = process(name)
-    text, transistors = netlist(task, models, sizes, ideal, reltol, seed)
+    drawn = netlist(task, models, sizes, ideal, reltol, seed)
     with tempfile.TemporaryDirectory() as scratch:
         place = folder or Path(scratch)
         place.mkdir(parents=True, exist_ok=True)
         (place / ".spiceinit").write_text(models.start(), encoding="utf-8")
-        plot = ngspice.run(text, place, seconds).plot
-    return _read(plot, task, models, sizes, transistors)
+        plot = ngspice.run(drawn.text, place, seconds).plot
+    return _read(plot, task, models, sizes, drawn.transistors)
 
 
 def _rails(drawing: _Drawing) -> None:
@@ -292,7 +411,7 @@ def _rails(drawing: _Drawing) -> None:
     ]
 
 
-def _steps(values: Array, task: Task, level: float, unit: float) -> str:
+def _steps(values: Array, task: Lesson, level: float, unit: float) -> str:
     """Return a piecewise-linear source that shows one value after the other."""
     points, each, short = [], task.present * task.tau_x, task.tau_x / 200
     begin = 0.0
@@ -305,15 +424,16 @@ def _steps(values: Array, task: Task, level: float, unit: float) -> str:
     return "pwl\n+ " + "\n+ ".join(rows)
 
 
-def _inputs(drawing: _Drawing) -> None:
-    task, at, unit = drawing.task, drawing.at, drawing.sizes.unit
-    order = np.concatenate([task.order, np.arange(4)])
+def _inputs(task: Lesson, at: Levels, unit: float) -> list[str]:
+    """Return sources of inputs and targets; upper pairs of multipliers get shifted rates."""
+    inputs, targets = task.shown
+    lines = []
     for i in range(task.layers[0]):
-        source = _steps(PATTERNS[order, i], task, at.low, unit)
-        drawing.lines += [f"vin{i} r0_{i} 0 {source}"]
-        drawing.lines += [f"eh0_{i} h0_{i} high r0_{i} low 1"]
-    drawing.lines += [f"vtarget target 0 {_steps(task.targets[order], task, at.low, unit)}"]
-    drawing.lines += [f"vone one low {unit:g}", f"vhone hone high {unit:g}"]
+        lines += [f"vin{i} r0_{i} 0 {_steps(inputs[:, i], task, at.low, unit)}"]
+        lines += [f"eh0_{i} h0_{i} high r0_{i} low 1"]
+    for i in range(task.layers[-1]):
+        lines += [f"vtarget{i} target{i} 0 {_steps(targets[:, i], task, at.low, unit)}"]
+    return [*lines, f"vone one low {unit:g}", f"vhone hone high {unit:g}"]
 
 
 def _layer(drawing: _Drawing, depth: int) -> None:
@@ -331,7 +451,7 @@ def _layer(drawing: _Drawing, depth: int) -> None:
         drawing.cell("soma", f"sb{u}", f"vb{u} x{u} x{u}")
         drawing.lines.append(f"cx{u} x{u} 0 {c_x:.6g}")
         if last:
-            drawing.lines.append(f"bclamp{u} 0 x{u} i = {clamp:g}*v(learn)*(v(target)-v(x{u}))")
+            drawing.lines.append(f"bclamp{u} 0 x{u} i = {clamp:g}*v(learn)*(v(target{i})-v(x{u}))")
         else:
             drawing.lines += [
                 f"br{u} r{u} 0 v = {low:.6f} + {unit:g}*tanh((v(x{u})-{low:.6f})/{unit:g})",
@@ -362,12 +482,13 @@ def _start(drawing: _Drawing) -> str:
         for (i, j), value in np.ndenumerate(values):
             entries.append(f"v(w{depth}_{i}_{j})={at.high + unit * value:.7f}")
         for i in range(len(values)):
-            entries += [f"v(x{depth}_{i})={at.low:.6f}", f"v(vb{depth}_{i})={at.low:.6f}"]
+            soma = at.low + unit * drawing.task.somas.get(f"x{depth}_{i}", 0.0)
+            entries += [f"v(x{depth}_{i})={soma:.6f}", f"v(vb{depth}_{i})={at.low:.6f}"]
     rows = [" ".join(entries[k : k + 4]) for k in range(0, len(entries), 4)]
     return ".ic " + "\n+ ".join(rows)
 
 
-def _shown(task: Task) -> list[str]:
+def _shown(task: Lesson) -> list[str]:
     names = []
     for depth, values in enumerate(task.weights, start=1):
         names += [f"w{depth}_{i}_{j}" for i, j in np.ndindex(*values.shape)]

@@ -98,7 +98,7 @@ def export(config: Config, out: Path, samples: int, chip: int = 0) -> Recorded:
         raise ConfigError(f"samples: the stream has {shown}, got {samples}")
     if not 0 <= chip < len(run.chips):
         raise ConfigError(f"chip: there are {len(run.chips)}, counted from 0, got {chip}")
-    data = [list(clamps) for clamps in _stream(run, samples)]
+    data = [list(clamps) for clamps in stream(run, samples)]
     bench = spice.bench(data, run.timing.present, chip)
     bench = replace(bench, span=replace(bench.span, show=0.0))
     recorded = record(config, spice, samples, chip)
@@ -109,7 +109,7 @@ def export(config: Config, out: Path, samples: int, chip: int = 0) -> Recorded:
     return recorded
 
 
-def _stream(run: ChipRun, samples: int) -> Iterator[Sequence[Tensor | None]]:
+def stream(run: ChipRun, samples: int) -> Iterator[Sequence[Tensor | None]]:
     """Clamp one sample after the other, from a feed-forward start."""
     batches = run.task.batches(run.chips, 0, 1)
     for n, clamps in enumerate(islice(batches, samples)):
@@ -131,7 +131,7 @@ def record(config: Config, spice: Spice, samples: int, chip: int) -> Recorded:
     torch_engine = run.engine
     assert isinstance(torch_engine, Continuous)
     times, rows = [0.0], [spice.voltages(chip)]
-    for clamps in _stream(run, samples):
+    for clamps in stream(run, samples):
         torch_engine.load(clamps)
         torch_engine.advance(run.timing.present)
         spice.restore({name: value.clone() for name, value in torch_engine.state().items()})
