@@ -15,12 +15,14 @@ from collections.abc import Collection
 from hw_models.numbers import Seconds
 from hw_models.piece import Piece
 from pcsim.substrate import Effect, Memory
+from pcsim.substrate.effect import DOWN
 from pcsim.substrate.expression import Expression
 
 _SAMPLES = "floor(t/period + 1e-6)"
 _WRITES = "floor((t + dt)/period + 1e-6)"
 _TICK_READ = f"int({_SAMPLES} > ticks)"
 _TICK_WRITE = f"int({_WRITES} > ticks)"
+_TICK_DOWN = f"{_TICK_WRITE}*(asked_down + {DOWN})"
 
 
 class Sampled(Piece):
@@ -100,6 +102,30 @@ def gathered(name: str, period: float | None) -> tuple[Effect, ...]:
             },
             about=f"requests add up for {period:g} s",
         ),
+    )
+
+
+def also_down(effect: Effect, period: float | None) -> Effect:
+    """Return an effect that speaks of what samples ask for downwards, added up between ticks."""
+    if period is None or not effect.uses(DOWN):
+        return effect
+    released = "released_down"
+    renamed = {DOWN: released}
+    memory = {
+        name: Memory(start=m.start, update=Expression(m.update).renamed({DOWN: _TICK_DOWN}))
+        for name, m in effect.memory.items()
+    }
+    memory |= {
+        released: Memory(update=_TICK_DOWN),
+        "asked_down": Memory(update=f"(1 - {_TICK_WRITE})*(asked_down + {DOWN})"),
+        "ticks": Memory(update=_WRITES),
+    }
+    return effect.model_copy(
+        update={
+            "becomes": Expression(effect.becomes).renamed(renamed),
+            "constants": {**effect.constants, "period": period},
+            "memory": memory,
+        }
     )
 
 

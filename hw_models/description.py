@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,14 +44,32 @@ class Hardware(Frozen):
     def _by_place(cls, pieces: Mapping[str, Piece]) -> Mapping[str, Piece]:
         return arranged(pieces)
 
-    def substrate(self) -> Substrate:
-        """Return all effects in order."""
-        effects = [e for name, piece in self.pieces.items() for e in piece.effects(name)]
+    def substrate(self, *, side_by_side: bool = False) -> Substrate:
+        """Return all effects in order; `side_by_side`: several samples are shown at once."""
+        effects = [e for made in self._lowered(side_by_side) for e in made]
         _check_order(effects)
         try:
             return Substrate(effects=tuple(effects))
         except ConfigError as error:
             raise ConfigError(f"hardware: {str(error).removeprefix('Substrate: ')}") from None
+
+    def _lowered(self, side_by_side: bool) -> Iterator[tuple[Effect, ...]]:
+        """Go through the pieces; behind what adds requests up, a batch asks for one thing."""
+        before = ""
+        for name, piece in self.pieces.items():
+            each = side_by_side and piece.each_sample
+            if each and before:
+                raise ConfigError(
+                    f"hardware.pieces.{name}: the samples of a batch write one by one, which "
+                    f"{before} in front of it knows nothing of; show one sample at a time "
+                    f'(learning.batch = 1), or set samples = "sum" of {name}'
+                )
+            made = piece.by_samples(name) if each else piece.effects(name)
+            if piece.REQUESTS == "gathers":
+                side_by_side = False
+            elif piece.REQUESTS == "changes" and any(effect.site == "write" for effect in made):
+                before = before or name
+            yield made
 
 
 def _check_order(effects: Sequence[Effect]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic_core import CoreSchema
@@ -64,6 +64,10 @@ class Piece(Frozen):
         made["examples"] = [{"kind": cls.model_fields["kind"].default, **cls.EXAMPLE}]
         return made
 
+    REQUESTS: ClassVar[Literal["adds", "gathers", "changes"]] = "changes"
+    """What it does to requests to write, for devices behind it that are written by every sample of
+    a batch: it adds one of its own, adds all up to a single one, or changes each."""
+
     @model_validator(mode="after")
     def _one_neighbour(self) -> Self:
         if self.before and self.after:
@@ -80,3 +84,12 @@ class Piece(Frozen):
     @abstractmethod
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return what it does; effect names begin with `name`."""
+
+    def by_samples(self, name: str) -> tuple[Effect, ...]:
+        """Return what it does where the samples of a batch are shown side by side."""
+        return self.effects(name)
+
+    @property
+    def each_sample(self) -> bool:
+        """Whether samples side by side write one by one."""
+        return False

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hw_models.clock import Clocked, at_writes, gathered
+from hw_models.clock import Clocked, also_down, at_writes, gathered
 from hw_models.numbers import InDevice, NotNegative, Positive
 from hw_models.order import Place
 from hw_models.piece import Fields
@@ -17,6 +17,7 @@ from hw_models.plasticity import TrainingDevice
 from hw_models.plasticity_device import Device
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
+from pcsim.substrate.effect import DOWN
 from pcsim.substrate.expression import Expression
 
 
@@ -59,18 +60,37 @@ class DevicePair(Clocked):
         _without_clock(self.device)
         return self
 
+    @property
+    def each_sample(self) -> bool:
+        """Whether samples side by side write one by one: both devices of a pair are then raised."""
+        return self.device.each_sample
+
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the change of g⁺ − g⁻ with both as memory."""
+        return self._effects(name, "")
+
+    def by_samples(self, name: str) -> tuple[Effect, ...]:
+        """Return the same where g⁺ takes all that goes up, and g⁻ all that goes down."""
+        return self._effects(name, self.device.falling.replace("u)", "u_down)"))
+
+    def _effects(self, name: str, falling: str) -> tuple[Effect, ...]:
+        """`falling`: what is asked for downwards beside s, or nothing."""
         worn = "((g_plus + g_minus - abs(g_plus - g_minus))/2)"
         full = f"(int({worn} + abs(w) > limit)*int({worn} > least))"
-        request = f"(s + waiting)*(1 - {full})"
         pulses = (
             "dw*clip(floor(abs(w)/dw + u_refresh), 0, most)" if self.device.dw_min else "abs(w)"
         )
         texts = {}
+        waiting = {} if falling else {"waiting": Memory(update=f"{full}*(s + waiting)")}
         for side, sign in (("plus", ""), ("minus", "-")):
             base = f"((1 - {full})*({worn} + clip({sign}w, 0, 1e30)) + {full}*reset_{side})"
-            asked = f"(clip({sign}{request}, 0, 1e30) + {full}*int({sign}w > 0)*{pulses})"
+            wanted = f"clip({sign}(s + waiting), 0, 1e30)"
+            if falling:
+                own = "" if side == "plus" else f" - {falling}"
+                rise = "s" if self.device.pulsed else f"(s + {DOWN})"
+                wanted = f"(clip({sign}{rise}, 0, 1e30){own} + waiting_{side})"
+                waiting[f"waiting_{side}"] = Memory(update=f"{full}*{wanted}")
+            asked = f"({wanted}*(1 - {full}) + {full}*int({sign}w > 0)*{pulses})"
             reset = f"clip(refresh_noise*xi_{side}, 0, 1e30)"
             made = self.device.response("asked_here", "g_here", f"_{side}", only_up=True)
             names = {"asked_here": asked, "g_here": base, "xi": f"xi_cycle_{side}"}
@@ -87,6 +107,8 @@ class DevicePair(Clocked):
         }
         if self.device.dw_min:
             noise["u_refresh"] = "uniform"
+        if falling and self.device.pulsed:
+            noise["u_down"] = "uniform"
         pair = Effect(
             name=name,
             site="write",
@@ -104,14 +126,14 @@ class DevicePair(Clocked):
             memory={
                 "g_plus": Memory(update=plus),
                 "g_minus": Memory(update=minus),
-                "waiting": Memory(update=f"{full}*(s + waiting)"),
+                **waiting,
             },
             about="difference of two one-way devices, refreshed when both are worn",
         )
         return (
             *gathered(name, self.t_write),
-            *self.device.pulses(name),
-            at_writes(pair, self.t_write),
+            *_rising(self.device.pulses(name), falling, self.t_write),
+            also_down(at_writes(pair, self.t_write), self.t_write),
         )
 
 
@@ -129,6 +151,7 @@ class FastArray(Clocked):
 
     kind: Literal["fast_array"] = "fast_array"
     COMPUTES_UPDATES: ClassVar[bool] = True
+    REQUESTS = "gathers"
     EXAMPLE: ClassVar[Fields] = {
         "device": {"kind": "linear_device", "dw_min": 0.002},
         "rate": "10 %",
@@ -150,9 +173,31 @@ class FastArray(Clocked):
         _without_clock(self.device)
         return self
 
+    @property
+    def each_sample(self) -> bool:
+        """Whether samples side by side write one by one, on the fast devices."""
+        return self.device.each_sample
+
     def effects(self, name: str) -> tuple[Effect, ...]:
         """Return the transfer; the memory holds the fast weight and counts writes."""
-        made = self.device.response("s", "fast")
+        return self._effects(name, "")
+
+    def by_samples(self, name: str) -> tuple[Effect, ...]:
+        """Return the same where fast devices go up, and then down from there."""
+        return self._effects(name, self.device.falling.replace("u)", "u_down)"))
+
+    def _effects(self, name: str, falling: str) -> tuple[Effect, ...]:
+        """`falling`: what is asked for downwards beside s, or nothing."""
+        made = self.device.response("asked_here", "fast")
+        changed = f"fast + {Expression(made.text).renamed({'asked_here': 's'})}"
+        noise: dict[str, Literal["normal", "uniform"]] = {"xi": "normal"}
+        if falling:
+            rise = "(s + down)" if not self.device.pulsed else "s"
+            risen = f"(fast + {Expression(made.text).renamed({'asked_here': rise})})"
+            by = {"asked_here": falling, "fast": risen, "xi": "xi_down"}
+            changed = f"{risen} + {Expression(made.text).renamed(by)}"
+            noise |= {"xi_down": "normal"}
+            noise |= {"u_down": "uniform"} if self.device.pulsed else {}
         phase = {"phase": Draw(law="uniform", per="column")} if self.in_turn else {}
         begin = "floor(phase*every)" if self.in_turn else "0"
         transfer = Effect(
@@ -162,18 +207,31 @@ class FastArray(Clocked):
             constants=dict(made.constants) | {"rate": self.rate, "every": float(self.every)},
             draws={**made.draws, **phase},
             parameters=made.parameters,
-            noise={"xi": "normal"},
+            noise=noise,
             memory={
-                "fast": Memory(update=f"fast + {made.text}"),
+                "fast": Memory(update=changed),
                 "count": Memory(start=begin, update="(count + 1)*int(count + 1 < every)"),
             },
             about="fast array, transferred to the slow one",
         )
         return (
             *gathered(name, self.t_write),
-            *self.device.pulses(name),
-            at_writes(transfer, self.t_write),
+            *_rising(self.device.pulses(name), falling, self.t_write),
+            also_down(at_writes(transfer, self.t_write), self.t_write),
         )
+
+
+def _rising(pulses: tuple[Effect, ...], falling: str, period: float | None) -> tuple[Effect, ...]:
+    """Return the rounding to pulses of all that is asked for upwards, or of the sum."""
+    if not falling:
+        return pulses
+    upward = {"s": f"(s + {DOWN})"}
+    return tuple(
+        also_down(
+            each.model_copy(update={"becomes": Expression(each.becomes).renamed(upward)}), period
+        )
+        for each in pulses
+    )
 
 
 def _without_clock(device: Device) -> None:

@@ -19,7 +19,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from hw_models import several
-from hw_models.clock import Clocked, at_samples, gathered
+from hw_models.clock import Clocked, also_down, at_samples, gathered
 from hw_models.numbers import (
     Granularity,
     InDevice,
@@ -32,6 +32,7 @@ from hw_models.numbers import (
 )
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
+from pcsim.substrate.effect import DOWN
 from pcsim.substrate.expression import Expression
 
 SpreadLaw = Literal["normal", "lognormal"]
@@ -113,6 +114,9 @@ class Device(Clocked):
     """Standard deviation, in dw_min, between stored and seen weight; redrawn at each touch."""
     drive: Literal["pulsed", "continuous"] = "pulsed"
     """Whole pulses by stochastic rounding, or the same law as a rate."""
+    samples: Literal["each", "sum"] = "each"
+    """Where samples are shown side by side: each writes pulses of its own, first all that go up and
+    then all that go down, or only their sum is written (as if it were formed beside the array)."""
     range: Weight = 1.0
     """Weight of the network at one device unit."""
 
@@ -157,6 +161,45 @@ class Device(Clocked):
             ),
             *touched(f"{name}_seen", self.write_noise * self.quantum, self.t_write),
         )
+
+    @property
+    def each_sample(self) -> bool:
+        """Whether samples side by side write one by one."""
+        return self.samples == "each"
+
+    def by_samples(self, name: str) -> tuple[Effect, ...]:
+        """Return what goes up, then what goes down from there; each is rounded to pulses."""
+        if not self.each_sample:
+            return self.effects(name)
+        *before, up = (e for e in self.effects(name) if not e.name.endswith("_seen"))
+        seen = (e for e in self.effects(name) if e.name.endswith("_seen"))
+        risen = [each for each in before if each.name.endswith("_pulses")]
+        first = risen[0] if risen else up
+        asked = Expression(first.becomes).renamed({"s": f"(s + {DOWN})"})
+        first = also_down(first.model_copy(update={"becomes": asked}), self.t_write)
+        made = self.response("asked_here", "w_here")
+        text = Expression(made.text).renamed({"asked_here": self.falling, "w_here": "(w + s)"})
+        noise: dict[str, Literal["normal", "uniform"]] = {"xi": "normal"}
+        noise |= {"u": "uniform"} if self.pulsed else {}
+        down = Effect(
+            name=f"{name}_down",
+            site="write",
+            becomes=f"s + {text}",
+            constants=made.constants,
+            draws=made.draws,
+            parameters=made.parameters,
+            noise=noise,
+            drawn_as=name,
+            about="the same for what samples ask for downwards",
+        )
+        gather = [each for each in before if not each.name.endswith("_pulses")]
+        rise = [first, *([up] if risen else [])]
+        return (*gather, *rise, also_down(down, self.t_write), *seen)
+
+    @property
+    def falling(self) -> str:
+        """What samples ask for downwards, in whole pulses of a `u` where these are sent."""
+        return f"(-(dw*floor({DOWN}/dw + u)))" if self.pulsed else f"(-{DOWN})"
 
     @property
     def pulsed(self) -> bool:

@@ -13,6 +13,7 @@ from hw_models.piece import Fields, Piece
 from hw_models.plasticity_device import touched
 from pcsim.quantity import Unit
 from pcsim.substrate import Draw, Effect, Memory
+from pcsim.substrate.effect import TRAINS
 
 
 class UpdateThreshold(Clocked):
@@ -48,6 +49,7 @@ class UpdateAccumulator(Piece):
 
     kind: Literal["update_accumulator"] = "update_accumulator"
     COMPUTES_UPDATES: ClassVar[bool] = True
+    REQUESTS = "gathers"
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.002}
     PLACE: ClassVar[Place] = "accumulator"
     threshold: Weight
@@ -84,6 +86,7 @@ class Retention(Clocked):
     """
 
     kind: Literal["retention"] = "retention"
+    REQUESTS = "adds"
     EXAMPLE: ClassVar[Fields] = {"lifetime": "1 h", "lifetime_spread": "30 %"}
     PLACE: ClassVar[Place] = "retention"
     lifetime: Annotated[Positive, Unit("s", ("per", "second"), "updates")]
@@ -137,6 +140,7 @@ class WriteNoise(Clocked):
     """
 
     kind: Literal["write_noise"] = "write_noise"
+    REQUESTS = "adds"
     EXAMPLE: ClassVar[Fields] = {"sigma": 0.01, "mode": "seen"}
     PLACE: ClassVar[Place] = "write noise"
     sigma: Annotated[NotNegative, InWeights]
@@ -165,10 +169,18 @@ class WriteNoise(Clocked):
 class PulseTrain(Clocked):
     """A request as coincidences of two stochastic pulse trains of BL slots.
 
-    Each write is one train (see `t_write`). Each slot has a coincidence with p = |s|/(dw·BL): mean
-    |s|, variance dw·|s|·(1 − p); |s| above dw·BL is clipped. Exact for one sample at a time; on a
-    sum over a batch the variance is that of one train. It acts before a pulsed device, which of
-    the same dw responds to whole pulses.
+    Each slot has a coincidence with p = |s|/(dw·BL): mean |s|, variance dw·|s|·(1 − p); |s| above
+    dw·BL is clipped. With `lines = "device"` every device has trains of its own, one per write (see
+    `t_write`); on a sum over a batch the variance is that of one train. With `lines = "shared"` a
+    row sends one train for all its devices and a column another, one of each per sample and time
+    step; devices are written where both meet:
+
+        row i sends with p_i = g·|e_i|, column j with q_j = g·|r_j|,    g = √(α/(dw·BL)), α = dt/τ_w
+        mean         BL·p_i·q_j·dw = α·|e_i r_j|
+        variance     dw²·BL·p_i·q_j·(1 − p_i·q_j)
+        covariance   dw²·BL·p_i·(1 − p_i)·q_j·q_k    of two devices of row i; columns likewise
+
+    It acts before a pulsed device, which of the same dw responds to whole pulses.
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
@@ -179,9 +191,21 @@ class PulseTrain(Clocked):
     """BL, the length of the trains; costs one random number per slot and device."""
     dw: Weight
     """Change by one coincidence, network units."""
+    lines: Literal["device", "shared"] = "device"
+    """Whether each device has trains of its own, or those of its row and column."""
+
+    @model_validator(mode="after")
+    def _one_clock(self) -> Self:
+        if self.lines == "shared" and self.t_write is not None:
+            raise ValueError(
+                'lines = "shared" sends a train in every time step of the run: leave t_write out'
+            )
+        return self
 
     def effects(self, name: str) -> tuple[Effect, ...]:
-        """Return dw·sign(s)·(number of slots with a coincidence)."""
+        """Return dw·sign(s)·(number of slots with a coincidence), or the pulses of both lines."""
+        if self.lines == "shared":
+            return self._of_lines(name)
         names = [f"u_{k}" for k in range(self.slots)]
         hits = " + ".join(f"int({u}*(dw*slots) < abs(s))" for u in names)
         return (
@@ -194,4 +218,19 @@ class PulseTrain(Clocked):
                 noise=dict.fromkeys(names, "uniform"),
                 about=f"stochastic pulse trains of {self.slots} slots",
             ),
+        )
+
+    def _of_lines(self, name: str) -> tuple[Effect, ...]:
+        """Return √dw·sign(s) with probability |s|·√(α/(dw·slots)), for rows and columns."""
+        return tuple(
+            Effect(
+                name=f"{name}_{site.removesuffix('_pulses')}s",
+                site=site,
+                becomes="sqrt(dw)*sign(s)*int(u*sqrt(dw*slots) < abs(s)*sqrt(rate))",
+                constants={"dw": self.dw, "slots": float(self.slots)},
+                noise={"u": "uniform"},
+                slots=self.slots,
+                about=f"pulse trains of {self.slots} slots, one per line",
+            )
+            for site in TRAINS
         )

@@ -63,6 +63,7 @@ class HalfSelect(Clocked):
     """
 
     kind: Literal["half_select"] = "half_select"
+    REQUESTS = "adds"
     EXAMPLE: ClassVar[Fields] = {"disturb": "1 ppm", "lines": 126, "activity": "10 %"}
     PLACE: ClassVar[Place] = "retention"
     disturb: Probability

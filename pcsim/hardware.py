@@ -147,9 +147,16 @@ class HardwareConfig(Frozen):
             raise ValueError(str(error).removeprefix("hardware.")) from None
         return self
 
-    def substrate(self, changes: Mapping[str, float] | None = None) -> Substrate:
-        """Return the effects; `changes` are numbers by "piece.field" (or "piece.table.field")."""
-        return cast(Substrate, self.described(changes).substrate())
+    def substrate(
+        self, changes: Mapping[str, float] | None = None, *, side_by_side: bool = False
+    ) -> Substrate:
+        """Return the effects.
+
+        Main arguments:
+            changes: numbers by "piece.field" (or "piece.table.field").
+            side_by_side: whether several samples are shown at once, each of which writes.
+        """
+        return cast(Substrate, self.described(changes).substrate(side_by_side=side_by_side))
 
     def described(self, changes: Mapping[str, float] | None = None) -> Any:
         """Return the `hw_models.Hardware` of these chips; `changes` as in `substrate`."""
@@ -236,6 +243,11 @@ def available(config: Config) -> frozenset[str]:
     return COMMON_SITES if config.schedule.rule == "bp" else COMMON_SITES | {"tau_x", "velocity"}
 
 
+def shows_several(config: Config) -> bool:
+    """Whether samples are shown side by side, so that a write is that of several."""
+    return config.learning.batch != 1
+
+
 def make_chips(
     config: Config, replicas: Replicas, dt: float, dtype: torch.dtype, device: str
 ) -> Chips | None:
@@ -243,7 +255,11 @@ def make_chips(
     hardware = config.hardware
     if hardware.ideal and not (config.grid.hardware or config.grid.trials):
         return None
-    of_cell = {cell: hardware.substrate(dict(cell)) for cell in dict.fromkeys(replicas.cells)}
+    several = shows_several(config)
+    of_cell = {
+        cell: hardware.substrate(dict(cell), side_by_side=several)
+        for cell in dict.fromkeys(replicas.cells)
+    }
     if hardware.lenient:
         of_cell = {cell: part.only(available(config)) for cell, part in of_cell.items()}
     substrate, lists = stacked(list(of_cell.values()))

@@ -70,11 +70,12 @@ class ArrayBackprop:
         self._send_back()
         self.chips.advance(self.steps - 1)  # like PC, it writes in the last step of a batch
         before = self.params.flat.clone() if self._array.writes else None
+        asked = self._array.asked_by(field, field.predicted, self.optimizer)
         into, alpha, beta = self.optimizer.target
         field.learn(field.predicted, into, alpha, beta)
         self.optimizer.commit(field.predicted)
         if before is not None:
-            self._array.rewrite(self.params, before, field.predicted, self.optimizer.alpha)
+            self._array.rewrite(self.params, before, field.predicted, self.optimizer.alpha, asked)
         self.chips.advance()
 
     def _send_back(self) -> None:

@@ -282,10 +282,11 @@ class Discrete:
         if not nodes:
             return
         before = self.params.flat.clone() if self._array.writes else None
+        asked = self._array.asked_by(self.field, nodes, self.optimizer)
         into, alpha, beta = self.optimizer.target
         self.optimizer.commit(self.inputs.learn(nodes, into, alpha, beta))
         if before is not None:
-            self._array.rewrite(self.params, before, nodes, self.optimizer.alpha)
+            self._array.rewrite(self.params, before, nodes, self.optimizer.alpha, asked)
 
     def _discount(self) -> None:
         energy = self.field.energy()

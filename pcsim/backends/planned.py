@@ -33,6 +33,8 @@ class Planned(Continuous):
 
     who: ClassVar[str]
     """Who refuses what it cannot do."""
+    trains: ClassVar[bool] = False
+    """Whether rows and columns may send pulse trains."""
 
     def __init__(
         self,
@@ -132,6 +134,7 @@ class Planned(Continuous):
             chips=self.chips,
             who=self.who,
             unheard=True,
+            trains=self.trains,
         )
 
     @cached_property

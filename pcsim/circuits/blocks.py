@@ -79,6 +79,8 @@ class Block:
     noise: tuple[Noise, ...]
     memory: dict[str, str]
     """Variables by the names that memory has in a checkpoint."""
+    slots: int = 1
+    """How many slots the train of a sample has, where lines send pulses."""
     alike: frozenset[str] = frozenset()
     """Of what is drawn, what has no spread: one number for every device of every chip."""
 
@@ -143,6 +145,7 @@ def block(place: Place, chips: Chips, shape: tuple[int, ...]) -> Block:
         drawn,
         tuple(noise),
         memory,
+        max((effect.slots for effect in effects), default=1),
         frozenset(alike),
     )
 

@@ -6,10 +6,12 @@ neighbours and of the sums within a layer, and what hardware does to them in eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import log
 from typing import Literal
 
+from pcsim.circuits import order
 from pcsim.circuits.blocks import Block, Place, block
 from pcsim.circuits.conductances import conductances
 from pcsim.circuits.kinds import PAGES
@@ -17,13 +19,13 @@ from pcsim.circuits.layer import Layer
 from pcsim.circuits.page import Event, Page
 from pcsim.circuits.section import Circuit
 from pcsim.circuits.support import refuse, refuse_hardware
-from pcsim.circuits.text import mentions, refuse_meant, to_text
+from pcsim.circuits.text import equations, mentions, refuse_meant, to_text
 from pcsim.circuits.within import ARRAY_POWER, delay_ring, delay_store
 from pcsim.energies import Gaussian
 from pcsim.maps import Dense, Prior
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips, Site
-from pcsim.substrate.effect import AGGREGATES
+from pcsim.substrate.effect import AGGREGATES, TRAINS
 
 PLAIN = Layer()
 PER_UNIT: dict[Site, str] = {
@@ -71,6 +73,8 @@ class Connection:
     blocks: tuple[Block, ...] = ()
     events: tuple[Event, ...] = ()
     """What arrives through these synapses: events of `pre` onto `post`, and the other way."""
+    trains: Mapping[str, tuple[Block, Block]] = field(default_factory=dict)
+    """By array that learns: the pulses of its rows and columns, where they send any."""
 
 
 @dataclass(frozen=True)
@@ -125,17 +129,19 @@ class Plan:
         who: str = "backend brian",
         written: bool = True,
         unheard: bool = False,
+        trains: bool = False,
     ) -> Plan:
         """Plan a chain of dense layers.
 
         `scale` multiplies what weights learn from; `who` is named where something is refused;
         `written`: what hardware does is written as statements, with the draws of these chips;
-        `unheard`: feedback that learns does so onto a clamped layer too, where nothing hears it.
+        `unheard`: feedback that learns does so onto a clamped layer too, where nothing hears it;
+        `trains`: whoever asks knows what to do with pulse trains of rows and columns.
         """
         refuse(network, circuit, mode, who)
         page = PAGES[circuit.kind]
         if chips and chips.substrate.effects:
-            refuse_hardware(network, circuit, mode, chips, who, unheard=unheard)
+            refuse_hardware(network, circuit, mode, chips, who, unheard=unheard, trains=trains)
             own_tau_w |= "tau_w" in chips.substrate.sites
         groups = tuple(
             _group(network, circuit, mode, k, scale, own_tau_w, name, chips, written, unheard)
@@ -165,6 +171,7 @@ class Plan:
                 places,
                 blocks,
                 events,
+                _trains(chips, k, text, shape) if written else {},
             )
             connections.append(made)
         for k, group in enumerate(groups):
@@ -178,6 +185,32 @@ def _declared(text: str, blocks: tuple[Block, ...]) -> str:
     refuse_meant(text, blocks)
     lines = dict.fromkeys(line for each in blocks for line in each.lines)
     return text + "".join(f"{line}\n" for line in lines)
+
+
+LEARNING = {"w": "", "w_inter": "inter", "w_fb": "feedback"}
+"""Arrays that may learn, and what hardware calls them."""
+
+
+def _trains(
+    chips: Chips | None, k: int, text: str, shape: tuple[int, int]
+) -> dict[str, tuple[Block, Block]]:
+    """Return the pulses of rows and columns of every array that learns; "s" is their signal."""
+    if chips is None or not chips.substrate.sites & set(TRAINS):
+        return {}
+    learning = [line.name for line in equations(text) if line.role == "state"]
+    found = {}
+    for name in learning:
+        row, column = (
+            block(
+                Place(site, k, "s", "sent", order.CHANGE, symbols={"rate": "rate"}, array=array),
+                chips,
+                (units,),
+            )
+            for site, units in zip(TRAINS, shape, strict=True)
+            for array in (LEARNING[name],)
+        )
+        found[name] = (row, column)
+    return found
 
 
 def _written(

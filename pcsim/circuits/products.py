@@ -31,9 +31,13 @@ class Term:
     post: str = "1"
 
 
-def terms(text: str, arrays: Collection[str]) -> tuple[Term, ...]:
-    """Return the products of a synaptic expression; `arrays` are the synapses' own variables."""
-    return tuple(_term(factors) for factors in _expanded(_parsed(text), frozenset(arrays)))
+def terms(text: str, arrays: Collection[str], *, apart: bool = False) -> tuple[Term, ...]:
+    """Return the products of a synaptic expression; `arrays` are the synapses' own variables.
+
+    `apart`: no constant stands in a factor of the neurons, where it could be one of the product.
+    """
+    expanded = _expanded(_parsed(text), frozenset(arrays), apart)
+    return tuple(_term(factors) for factors in expanded)
 
 
 def coefficient(text: str, symbol: str) -> str | None:
@@ -60,22 +64,23 @@ def _parsed(text: str) -> ast.expr:
 _Factors = tuple[tuple[Side, ast.expr], ...]
 
 
-def _expanded(node: ast.expr, arrays: frozenset[str]) -> list[_Factors]:
+def _expanded(node: ast.expr, arrays: frozenset[str], apart: bool = False) -> list[_Factors]:
     """Return a sum of products, multiplied out no further than its sides demand."""
     sides = _sides(node, arrays)
-    if len(sides) <= 1:
+    product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div)
+    if len(sides) <= 1 and not (apart and sides and product):
         return [((next(iter(sides), "constant"), _bare(node)),)]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         minus: _Factors = (("constant", _parsed("-1")),)
-        return [minus + factors for factors in _expanded(node.operand, arrays)]
+        return [minus + factors for factors in _expanded(node.operand, arrays, apart)]
     if isinstance(node, ast.BinOp):
-        left = _expanded(node.left, arrays)
+        left = _expanded(node.left, arrays, apart)
         if isinstance(node.op, ast.Add):
-            return left + _expanded(node.right, arrays)
+            return left + _expanded(node.right, arrays, apart)
         if isinstance(node.op, ast.Sub):
-            return left + _expanded(ast.UnaryOp(ast.USub(), node.right), arrays)
+            return left + _expanded(ast.UnaryOp(ast.USub(), node.right), arrays, apart)
         if isinstance(node.op, ast.Mult):
-            return [a + b for a in left for b in _expanded(node.right, arrays)]
+            return [a + b for a in left for b in _expanded(node.right, arrays, apart)]
         if isinstance(node.op, ast.Div) and len(_sides(node.right, arrays)) <= 1:
             side: Side = next(iter(_sides(node.right, arrays)), "constant")
             inverse = ast.BinOp(ast.Constant(1), ast.Div(), _bare(node.right))

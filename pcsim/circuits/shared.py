@@ -8,7 +8,7 @@ from pcsim.circuits.layer import Layer
 from pcsim.circuits.section import Circuit
 from pcsim.errors import UnsupportedError
 from pcsim.maps.nonlinearities import NONLINEARITIES, Row, row
-from pcsim.substrate.effect import AGGREGATES, LARGEST
+from pcsim.substrate.effect import AGGREGATES, DOWN, LARGEST
 from pcsim.substrate.expression import Expression
 
 
@@ -152,5 +152,10 @@ def speed_place(layer: Layer, k: int) -> Place:
 def write_place(circuit: Circuit, name: str, hebb: str, k: int, array: str = "") -> Place:
     """Return what acts on the change of a weight that plasticity asks for."""
     asked = f"dt*{weight_rate(circuit, name, hebb)}"
-    known = {"w": name, "tau_w": "(learning_scale*tau_w/second)"}
+    # One sample asks for one thing; engines that show several side by side add up what each asks.
+    known = {
+        "w": name,
+        "tau_w": "(learning_scale*tau_w/second)",
+        DOWN: f"clip(-({asked}), 0, 1e30)",
+    }
     return Place("write", k, asked, f"{name}_change", order.CHANGE, symbols=known, array=array)

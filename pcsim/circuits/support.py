@@ -10,7 +10,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.maps import Dense, Prior
 from pcsim.network import UNIT_GAUSSIAN, Mode, Network, Node
 from pcsim.substrate import Chips
-from pcsim.substrate.effect import COMMON_SITES
+from pcsim.substrate.effect import COMMON_SITES, TRAINS
 
 LAGS = ("tau_err", "tau_apical", "tau_inter")
 """Time constants of parts that a circuit may have."""
@@ -57,9 +57,18 @@ def refuse_hardware(
     who: str = BRIAN,
     *,
     unheard: bool = False,
+    trains: bool = False,
 ) -> None:
     """Refuse effects, or combinations with them, that have no equations here."""
     require_sites(chips, circuit, len(chips))
+    for effect in chips.substrate.effects if not trains else ():
+        if effect.site in TRAINS:
+            raise no(
+                f"hardware {effect.name!r}",
+                "pulse trains that the devices of a row or column share have no equations here; "
+                'use run.engine "torch" or "native", or lines = "device"',
+                who,
+            )
     top_heard = network.holds(mode)[-1] == "free"
     learns = circuit.transport == "kolen_pollack" and not unheard
     if learns and not top_heard and (writes := chips.substrate.at("write")):

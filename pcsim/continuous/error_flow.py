@@ -277,8 +277,11 @@ class ErrorFlow:
         if self._forward.writes:
             changes = [self.params.views(rate.mul_(dt)) for rate in self.weight_rates()]
             times = times_of(self.params, self.tau_w)
+            rate = dt * self.scale / self.tau_w
+            decay = dt * self.circuit.weight_decay / self.tau_w
             for array, change in zip((self._forward, self._backward), changes, strict=False):
-                array.write(change, times)
+                asked = array.requests(self.field, self.field.predicted, rate, decay)
+                array.write(change, times, by_sample=asked)
         elif isinstance(self.tau_w, Tensor):
             for weights, rate in zip(self.weights, self.weight_rates(), strict=True):
                 weights.add_(rate, alpha=dt)

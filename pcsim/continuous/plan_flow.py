@@ -23,16 +23,18 @@ from pcsim.circuit import Circuit
 from pcsim.circuits.conductances import conductances
 from pcsim.circuits.kinds import PAGES
 from pcsim.circuits.layer import Layer
-from pcsim.circuits.plan import PER_UNIT, Connection, Group, Plan
+from pcsim.circuits.plan import LEARNING, PER_UNIT, Connection, Group, Plan
 from pcsim.circuits.products import Term, coefficient, quotient, terms
 from pcsim.circuits.text import Equation, equations, to_text
 from pcsim.continuous.flow import Force, Tau, clamped, reference, set_moving
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.on_chip import Encoder, fabricated
 from pcsim.kernels.parameters import Parameters
+from pcsim.kernels.samples import Trains
 from pcsim.kernels.transport import Feedback
 from pcsim.network import Mode, Network
 from pcsim.substrate import Chips
+from pcsim.substrate.effect import DOWN, TRAINS
 from pcsim.substrate.expression import Expression, Value
 from pcsim.substrate.transform import Transform
 
@@ -124,6 +126,9 @@ class _Plastic:
     change: tuple[_Outer, ...]
     write: Transform | None
     symbols: dict[str, Rule]
+    trains: Trains | None
+    each: bool
+    """Whether devices are told what single samples ask for downwards."""
 
 
 class _Program:
@@ -270,12 +275,16 @@ class _Program:
                 continue
             place = writes.get(f"{line.name}_change")
             text = line.text if place is None else f"({place.signal})/dt"
-            change = tuple(self._bound(k, term) for term in terms(text, arrays))
-            hook, symbols = None, {}
+            trains = flow.trains(k, shape, LEARNING[line.name])
+            products = terms(text, arrays, apart=trains is not None)
+            change = tuple(self._bound(k, term) for term in products)
+            hook, symbols, each = None, {}, False
             if place is not None:
                 hook = flow.hook(place.site, place.layer, shape, place.array)
-                symbols = {name: part.formula(text) for name, text in place.symbols.items()}
-            self.plastic.append(_Plastic(k, line.name, change, hook, symbols))
+                each = any(piece.effect.uses(DOWN) for piece in hook.parts)
+                known = {name: text for name, text in place.symbols.items() if name != DOWN}
+                symbols = {name: part.formula(text) for name, text in known.items()}
+            self.plastic.append(_Plastic(k, line.name, change, hook, symbols, trains, each))
 
     def _read_within(self, k: int, text: str, *, ring: bool) -> None:
         if ring:
@@ -314,6 +323,7 @@ class PlanFlow:
         self.plan(mode)
         self._programs: dict[tuple[Mode, tuple[str, ...], float], _Program] = {}
         self._hooks: dict[tuple[str, int, str], Transform] = {}
+        self._trains: dict[tuple[int, str], Trains] = {}
         self._encode = Encoder(chips, network, mode == "supervised")
         self.fabricated = self._fabricate(tau_x)
         """What every unit has as it was made, by name and layer."""
@@ -345,6 +355,7 @@ class PlanFlow:
                 who=f"circuit.kind {self.circuit.kind}",
                 written=False,
                 unheard=True,
+                trains=True,
             )
         return self._plans[mode]
 
@@ -406,6 +417,14 @@ class PlanFlow:
             assert made
             self._hooks[key] = made
         return self._hooks[key]
+
+    def trains(self, k: int, shape: tuple[int, int], array: str) -> Trains | None:
+        """Return the pulses of the rows and columns of an array, where they send any."""
+        if self.chips is None or not self.chips.substrate.sites & set(TRAINS):
+            return None
+        if (k, array) not in self._trains:
+            self._trains[k, array] = Trains(self.chips, k, shape, array)
+        return self._trains[k, array]
 
     def read_state(self, k: int, name: str) -> Rule:
         """Return what reads a state, or the target of the output."""
@@ -543,11 +562,17 @@ class PlanFlow:
         beside = [(k, name, _tensor(rate()).sum(1)) for k, name, rate in program.beside]
         for plastic, factors in moves:
             array = self.of[plastic.name][plastic.layer]["w"]
+            if plastic.trains:
+                factors = [_as_pulses(product, plastic.trains, dt) for product in factors]
             if plastic.write is None:
                 _add_products(array, factors, dt)
                 continue
             asked = _add_products(torch.zeros_like(array), factors, dt)
             known = {name: rule() for name, rule in plastic.symbols.items()}
+            if plastic.each:
+                without_sign = [_without_sign(product) for product in factors]
+                gross = _add_products(torch.zeros_like(array), without_sign, dt)
+                known[DOWN] = ((gross - asked) / 2).clamp_(min=0)
             array.add_(plastic.write(asked, **known))
         for k, name, rate in beside:
             self.of[BESIDE[name]][k]["b"].add_(rate, alpha=dt)
@@ -730,6 +755,26 @@ def _summed(products: Sequence[_Outer], side: str, largest: bool = False) -> Rul
         return total
 
     return rule
+
+
+def _without_sign(product: _Product) -> _Product:
+    """Return what samples ask for, whichever way."""
+    factors = (None if factor is None else factor.abs() for factor in product[1:])
+    return _Product(abs(product.gain), *factors)
+
+
+def _as_pulses(product: _Product, trains: Trains, dt: float) -> _Product:
+    """Return the pulses of rows and columns in place of a product of samples."""
+    gain, synapse, pre, post = product
+    if pre is None or post is None:
+        return product
+    if synapse is not None:
+        raise UnsupportedError(
+            "hardware: pulse trains of rows and columns write one rate, and this circuit learns "
+            'with one of each synapse; use lines = "device" of the pulse_train'
+        )
+    sent, arrived = trains(post if gain > 0 else -post, pre, abs(gain) * dt)
+    return _Product(1 / dt, None, arrived, sent)
 
 
 def _add_products(into: Tensor, products: Sequence[_Product], dt: float) -> Tensor:

@@ -54,9 +54,10 @@ class Elements:
     """Added to the number of an element where random numbers are drawn: `first + `."""
 
     @property
-    def signal(self) -> bool:
-        """Whether the signal is a value of its own, not an expression of other symbols."""
-        return any(line.startswith("const REAL signal") for line in self.inner)
+    def values(self) -> list[tuple[str, str]]:
+        """Symbols that are values of their own, not expressions of others, with their C names."""
+        known = (("$s", "signal"), ("$down", "falls"))
+        return [each for each in known if any(f"const REAL {each[1]} " in i for i in self.inner)]
 
 
 class Devices(Writer):
@@ -133,11 +134,11 @@ class Devices(Writer):
                 inner.append(f"{place} += works ? R(0.0) : {value};")
             else:
                 inner.append(f"{place} = works ? {place} : {value};")
-        if array.signal:
-            c = self._fresh("signal")
+        for name, value in array.values:
+            c = self._fresh(value)
             self._scratch(c, size)
-            inner.append(f"{c}{here} = signal;")
-            local["$s"] = f"{c}[e - i0*{pre}]"
+            inner.append(f"{c}{here} = {value};")
+            local[name] = f"{c}[e - i0*{pre}]"
         whole = [replaced(root, kept) for root in roots]
         after = self._at_open(array, whole, noise, open_, count)
         after.insert(0, f"const int {count} = INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});")

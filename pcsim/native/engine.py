@@ -52,6 +52,7 @@ class Native(Planned):
     """Chips in continuous time, in compiled steps."""
 
     who = WHO
+    trains = True
 
     def __init__(
         self,
@@ -231,7 +232,11 @@ class Native(Planned):
             return value
         if array.kind == "drawn":
             parts = self.plan.groups if array.part[0] == "g" else self.plan.connections
-            return next(b.drawn[name] for b in parts[k].blocks if name in b.drawn)
+            blocks = parts[k].blocks
+            if array.part[0] == "m":
+                pairs = self.plan.connections[k].trains.values()
+                blocks += tuple(block for pair in pairs for block in pair)
+            return next(b.drawn[name] for b in blocks if name in b.drawn)
         if array.kind == "memory":
             return self._memory(array.part, name)
         if array.part[0] == "g" and (k, name) in self.held_clamps:

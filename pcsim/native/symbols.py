@@ -58,7 +58,8 @@ class Symbols(Devices):
         for k, group in enumerate(plan.groups):
             self._declare(f"g{k}", group.text, group.constants, group.blocks, fixed)
         for k, link in enumerate(plan.connections):
-            self._declare(f"m{k}", link.text, link.constants, link.blocks, fixed)
+            pulses = tuple(block for pair in link.trains.values() for block in pair)
+            self._declare(f"m{k}", link.text, link.constants, (*link.blocks, *pulses), fixed)
 
     def _declare(
         self,

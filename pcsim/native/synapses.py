@@ -12,6 +12,7 @@ from pcsim.native.devices import LINE, Elements
 from pcsim.native.formula import ONE, ZERO, Node, Term, apply, names, replaced, symbol, terms
 from pcsim.native.layers import Layers
 from pcsim.native.writer import Array
+from pcsim.substrate.effect import DOWN
 
 
 class Synapses(Layers):
@@ -194,15 +195,102 @@ class Synapses(Layers):
                     f"for (int j = 0; j < {S * n_pre}; j++) {target}[j] {add} {into}[j]{own};"
                 )
 
-    def _signal(self, k: int, node: Node, array: Elements) -> str:
-        """Return the value at (i, j) of a synaptic expression summed over samples.
+    def _signal(
+        self, k: int, node: Node, array: Elements, name: str, *, each: bool = False
+    ) -> tuple[str, str]:
+        """Return the value at (i, j) of an expression of synapses, summed over samples.
 
-        What it needs is written before a band of rows, before a row, and before an element.
+        The second value, with `each`, is the sum of what single samples ask for, without signs.
+        What they need is written before a band of rows, before a row, and before an element.
         """
-        link, S = self.plan.connections[k], self.S
+        factors, samples = self._factors(k, node), self.S
+        if (trains := self.plan.connections[k].trains.get(name)) is not None:
+            factors = [self._as_pulses(k, factor, trains) for factor in factors]
+            samples *= self.slots
+        net = self._products(k, factors, array, samples)
+        if not each:
+            return net, ""
+        if samples == 1:
+            return net, f"FABS({net})"
+        sizes = [self._without_sign(k, factor, samples) for factor in factors]
+        return net, self._products(k, sizes, array, samples)
+
+    def _as_pulses(
+        self, k: int, factor: tuple[Term, str, str], trains: tuple[Block, Block]
+    ) -> tuple[Term, str, str]:
+        """Write the pulses of rows and columns that take the place of a product of samples."""
+        term, pre, post = factor
+        if term.local:
+            return factor
+        if term.synapse is not ONE or not (pre and post):
+            raise UnsupportedError(
+                "hardware: pulse trains of rows and columns write one rate, and this circuit "
+                'learns with one of each synapse; use lines = "device" of the pulse_train'
+            )
+        link, gain = self.plan.connections[k], self._fresh("gain")
+        self.body.append(f"const REAL {gain} = {self.emit([term.constant], str, [])[0]};")
+        sign = f"({gain} > R(0.0) ? R(1.0) : R(-1.0)) * "
+        row = self._line_of_pulses(k, trains[0], self.units[link.post], f"{sign}{post}", gain)
+        column = self._line_of_pulses(k, trains[1], self.units[link.pre], pre, gain)
+        return Term(pre=term.pre, post=term.post), column, row
+
+    def _line_of_pulses(self, k: int, train: Block, units: int, signal: str, gain: str) -> str:
+        """Write the trains of the units of one side; return their array (sample·slot, unit)."""
+        size = self.S * self.slots * units
+        env = {"s": symbol("$s"), "rate": symbol("$rate")}
+        local = {"$s": f"({signal}[q / {self.slots} * {units} + u])", "$rate": f"FABS({gain})"}
+        for noise in train.noise:
+            c = self._noise(noise.key, size)
+            normal = int(noise.law == "normal")
+            self.body.append(f"FILL_REAL({c}, {c}_keys, 1, {size}, step, 0, {normal});")
+            env[noise.variable] = symbol(f"${noise.variable}")
+            local[f"${noise.variable}"] = f"{c}[q*{units} + u]"
+        for line in train.code.splitlines()[1:]:
+            name, _, text = line.partition(" = ")
+            env[name] = self.read(f"m{k}", text, env)
+        known, inner = self._element(k, local), list[str]()
+        value = self.emit([env[train.place.result]], known, inner)[0]
+        sent = self._fresh("sent")
+        self._scratch(sent, size)
+        self.body += [
+            f"for (int q = 0; q < {self.S * self.slots}; q++)",
+            f"for (int u = 0; u < {units}; u++) {{",
+            *inner,
+            f"{sent}[q*{units} + u] = {value};\n}}",
+        ]
+        return sent
+
+    @property
+    def slots(self) -> int:
+        """The slots of pulse trains, alike for all arrays."""
+        pairs = [pair for link in self.plan.connections for pair in link.trains.values()]
+        return max((block.slots for pair in pairs for block in pair), default=1)
+
+    def _without_sign(
+        self, k: int, factor: tuple[Term, str, str], samples: int
+    ) -> tuple[Term, str, str]:
+        """Return a product of what samples ask for, whichever way."""
+        term, pre, post = factor
+        link, sizes = self.plan.connections[k], []
+        for array, units in ((pre, self.units[link.pre]), (post, self.units[link.post])):
+            if not array:
+                sizes.append("")
+                continue
+            c, count = self._fresh("size"), samples * units
+            self._scratch(c, count)
+            self.body.append(f"for (int u = 0; u < {count}; u++) {c}[u] = FABS({array}[u]);")
+            sizes.append(c)
+        made = Term(apply("abs", term.constant), apply("abs", term.synapse), term.pre, term.post)
+        return made, sizes[0], sizes[1]
+
+    def _products(
+        self, k: int, factors: list[tuple[Term, str, str]], array: Elements, S: int
+    ) -> str:
+        """Return a sum of products, each summed over samples, at (i, j)."""
+        link = self.plan.connections[k]
         n_post, n_pre = self.units[link.post], self.units[link.pre]
         parts: list[str] = []
-        for term, pre, post in self._factors(k, node):
+        for term, pre, post in factors:
             gain = self.emit([term.constant], str, [])[0]
             weight = "" if term.synapse is ONE else self._synapse(k, term.synapse, array.inner)
             if term.local:
@@ -211,8 +299,8 @@ class Synapses(Layers):
                 name = self._fresh("row")
                 sent = f"{gain} * {post}[i]" if post else gain
                 array.row.append(f"const REAL {name} = {sent};")
-                factors = (name, weight, f"{pre}[j]" if pre else "")
-                parts.append(" * ".join(filter(None, factors)))
+                each = (name, weight, f"{pre}[j]" if pre else "")
+                parts.append(" * ".join(filter(None, each)))
             else:
                 if not (pre and post):
                     raise UnsupportedError("engine native: a rate of weights without both neurons")
@@ -235,7 +323,7 @@ class Synapses(Layers):
         if rate is ZERO:
             return
         array = self._elements(k, {})
-        value = self._signal(k, rate, array)
+        value, _ = self._signal(k, rate, array, line.name)
         array.inner.append(f"{w}[i*{n_pre} + j] += {value};")
         self.body += self._bands(array)
 
@@ -253,8 +341,13 @@ class Synapses(Layers):
         link = self.plan.connections[k]
         pre = self.units[link.pre]
         result, memory = self._block(part, block)
-        used = names(result, *memory.values())
         array = self._elements(k, {})
+        if place.site == "write":
+            own = {"dt": symbol("$dt")}  # as a block reads it
+            falls = {self.read(part, place.symbols[DOWN], own): symbol("$down")}
+            result = replaced(result, falls)
+            memory = {name: replaced(node, falls) for name, node in memory.items()}
+        used = names(result, *memory.values())
         for name in used:  # what the layers know of it
             if name.endswith(f"@g{link.post}"):
                 self.need(link.post, symbol(name))
@@ -262,8 +355,13 @@ class Synapses(Layers):
                 self.need(link.pre, symbol(name))
         signal = self.read(part, place.signal)
         if place.site == "write":
-            value = self._signal(k, signal, array)
+            each = "$down" in used
+            array_name = place.result.removesuffix("_change")
+            value, gross = self._signal(k, signal, array, array_name, each=each)
             array.inner.append(f"const REAL signal = {value};")
+            if each:
+                rest = f"({gross} - signal) / 2"
+                array.inner.append(f"const REAL falls = {rest} > R(0.0) ? {rest} : R(0.0);")
         else:
             for layer in (link.post, link.pre):
                 need = [n for n in names(signal) if n.endswith(f"@g{layer}")]
@@ -271,7 +369,7 @@ class Synapses(Layers):
             result = replaced(result, {symbol("$s"): signal})
             memory = {n: replaced(node, {symbol("$s"): signal}) for n, node in memory.items()}
         self.flush(link.post, link.pre)
-        array.local |= self._place(block, used) | {"$s": "signal"}
+        array.local |= self._place(block, used) | {"$s": "signal", "$down": "falls"}
         stores = {}
         for long, name in block.memory.items():
             if name in memory:

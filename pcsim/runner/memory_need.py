@@ -31,7 +31,7 @@ from pcsim.runner.task import Task
 from pcsim.runner.tensor_memory import TensorMemory
 from pcsim.stability import affordable_probes
 from pcsim.substrate import Chips, Seeded
-from pcsim.substrate.effect import FABRICATED, WEIGHT_SITES, Site
+from pcsim.substrate.effect import DOWN, FABRICATED, WEIGHT_SITES, Site
 
 LARGE = 1e9
 """Bytes; a run that needs more says so before it starts."""
@@ -235,7 +235,7 @@ def _tried(chips: Chips, site: Site, dtype: torch.dtype, passed: int) -> tuple[f
         if transform is None:
             return 0.0, 0.0, 0.0
         symbols: dict[str, Tensor] = dict.fromkeys(
-            ("w", "x", "tau_w", *transform.aggregates), other
+            ("w", "x", "tau_w", DOWN, "rate", *transform.aggregates), other
         )
         for _ in range(2):
             chips.clock.step += passed

@@ -215,7 +215,7 @@ class Chips:
     ) -> Tensor:
         size = _size(draw, shape, weights=effect.site in WEIGHT_SITES)
         where = 0 if draw.per == "chip" else layer + 1
-        what = crc32(f"{effect.name}.{name}.{array}".encode())
+        what = crc32(f"{effect.drawn_as or effect.name}.{name}.{array}".encode())
         of_chip: dict[int, np.ndarray] = {}
         for chip in self.ids:
             if chip not in of_chip:

@@ -33,6 +33,8 @@ Site = Literal[
     "error",
     "feedback",
     "velocity",
+    "row_pulses",
+    "column_pulses",
     "write",
     "output",
 ]
@@ -53,6 +55,8 @@ ABOUT: dict[str, str] = {
     "error": "the error as soma, feedback and plasticity see it",
     "feedback": "the result Wᵀ δ of the array read backwards",
     "velocity": "dx/dt of a soma",
+    "row_pulses": "the error at an output line as the pulses that plasticity sees, slot by slot",
+    "column_pulses": "the rate at an input line as the pulses that plasticity sees, slot by slot",
     "write": "the change of a stored weight that plasticity asks for in one step",
     "output": "the read-out of the last layer",
 }
@@ -68,7 +72,10 @@ FABRICATED: tuple[Site, ...] = (
 """Sites that are evaluated once, when a chip is made."""
 WEIGHT_SITES: tuple[Site, ...] = ("weight", "write", "tau_w")
 """Sites whose signal is an array of weights; all others are units."""
-ONCE: tuple[Site, ...] = ("write", "velocity", "error")
+TRAINS: tuple[Site, Site] = ("row_pulses", "column_pulses")
+"""Sites of the pulse trains by which rows and columns meet: what a device is asked for is the sum,
+over samples and slots, of a row's pulse times a column's."""
+ONCE: tuple[Site, ...] = ("write", "velocity", "error", *TRAINS)
 """Sites that nobody asks twice in one time step; the others have shown a feed-forward pass."""
 AGGREGATES: dict[str, str] = {
     "power": "v**2",
@@ -82,20 +89,27 @@ AGGREGATES: dict[str, str] = {
 """Sums over a row (v the signal that enters, w the weights as read, position j/n of the column,
 j = 1 … n): what the noise and the losses of a whole row add up to. `peak` is the largest of its
 terms instead of their sum."""
+DOWN = "down"
+"""At `write`: what the samples of a batch ask for downwards, Σ_q max(−s_q, 0); upwards it is
+s + down. Opposing requests do not cancel in it, as they do not on a chip."""
 LARGEST = "peak"
 """The one aggregate that is a maximum."""
 COMMON_SITES = frozenset(
     {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
+    | set(TRAINS)
 )
 """Sites that every network on an array has, with or without dynamics."""
 SYMBOLS: dict[str, tuple[str, ...]] = {
     "velocity": ("x",),
-    "write": ("w", "tau_w"),
+    "row_pulses": ("rate",),
+    "column_pulses": ("rate",),
+    "write": ("w", "tau_w", DOWN),
     "product": tuple(AGGREGATES),
     "feedback": tuple(AGGREGATES),
 }
 """Symbols of a site besides s, dt and t: the state x, the stored weight w, and the time constant of
-plasticity tau_w (dt/α of a discrete rule), with which s = e·r·dt/τ_w."""
+plasticity tau_w (dt/α of a discrete rule), with which s = e·r·dt/τ_w, summed over samples; the
+rate dt/τ_w of a write of pulse trains."""
 
 
 class Draw(Frozen):
@@ -137,6 +151,10 @@ class Effect(Frozen):
     noise: Mapping[str, Literal["normal", "uniform"]] = {}
     """Redrawn for every element in every time step."""
     memory: Mapping[str, Memory] = {}
+    slots: Annotated[int, Field(ge=1)] = 1
+    """How many slots the train of a sample has, at the sites of pulse trains."""
+    drawn_as: str = ""
+    """The effect whose draws it shares, where both belong to the same devices; else its own."""
     about: str = ""
     """What it means, with units and references."""
     optional: bool = False
@@ -175,6 +193,10 @@ class Effect(Frozen):
                 raise ValueError(
                     f"{self.name}.{where}: {', '.join(missing)} not known at site {self.site!r}"
                 )
+        if self.site in TRAINS and (self.memory or self.draws):
+            raise ValueError(
+                f"{self.name}: site {self.site!r} is that of single pulses: no memory, no draws"
+            )
         if self.fabricated and (self.noise or self.memory):
             raise ValueError(f"{self.name}: site {self.site!r} is set once and takes no noise")
         lines = any(draw.per in ("row", "column") for draw in self.draws.values())
@@ -193,7 +215,16 @@ class Effect(Frozen):
         draws = tuple((n, d.law, d.per) for n, d in self.draws.items())
         memory = tuple((n, m.start, m.update) for n, m in self.memory.items())
         texts = (self.becomes, *self.parameters.items(), *self.noise.items())
-        return (self.name, self.site, tuple(self.constants), draws, memory, *texts)
+        return (
+            self.name,
+            self.site,
+            tuple(self.constants),
+            draws,
+            memory,
+            *texts,
+            self.drawn_as,
+            self.slots,
+        )
 
     def uses(self, symbol: str) -> bool:
         """Whether a symbol occurs."""

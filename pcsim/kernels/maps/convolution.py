@@ -105,6 +105,13 @@ class ConvolutionKernel:
         if "b" in into:
             accumulate(into["b"], b, alpha, beta)
 
+    def gross(self) -> Tensor:
+        """Return Σ |δ| ⋆ |f(x)| over samples and places: each place writes by itself."""
+        found, _ = filter_gradient(
+            self.after.delta.abs(), self.before.sent.abs(), self.params["w"], self.spec, False
+        )
+        return found
+
 
 @computes(Convolution)
 def _convolution_kernel(

@@ -147,6 +147,10 @@ class DenseKernel:
         if "b" in into:
             accumulate(into["b"], self.delta.sum(1), alpha, beta)
 
+    def gross(self) -> Tensor:
+        """Return Σ_samples |δ| |r|ᵀ: what the samples ask for, whichever way."""
+        return torch.bmm(self.delta.abs().mT, self.rates.abs())
+
 
 class PerPositionKernel:
     """A dense kernel that sees (replica, sample·position, feature)."""
@@ -203,6 +207,10 @@ class PerPositionKernel:
     def learn(self, into: dict[str, Tensor], alpha: float, beta: float) -> None:
         """Do into ← beta·into + alpha·Σ δ rᵀ, for weights and bias."""
         self.inner.learn(into, alpha, beta)
+
+    def gross(self) -> Tensor:
+        """Return Σ |δ| |r|ᵀ over samples and positions."""
+        return self.inner.gross()
 
 
 @computes(Dense)
