@@ -27,7 +27,7 @@ from hw_models.numbers import Finite
 from hw_models.piece import Fields, Piece
 from pcsim.errors import ConfigError
 from pcsim.substrate import Draw, Effect, Memory, Site
-from pcsim.substrate.effect import SYMBOLS
+from pcsim.substrate.effect import SYMBOLS, TRAINS
 from pcsim.substrate.expression import Expression, Value
 
 
@@ -65,8 +65,9 @@ class Formula(Piece):
     site: Site
     """Which signal it changes."""
     becomes: str
-    """The new signal, from the signal s, the other symbols of the site (x at `velocity`; w and
-    tau_w at `write`; sums over a line at `product` and `feedback`), dt, t, and all names below."""
+    """The new signal, from the signal s, the other symbols of the site (x at `velocity`; at `write`
+    w, tau_w and `down`, what the samples of a batch ask for downwards; sums over a line at
+    `product` and `feedback`), dt, t, and all names below."""
     constants: Mapping[str, Finite] = {}
     """Numbers by name."""
     draws: Mapping[str, Annotated[Draw, BeforeValidator(_draw), _LawAlone()]] = {}
@@ -87,6 +88,11 @@ class Formula(Piece):
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
+        if self.site in TRAINS:
+            raise ValueError(
+                f"site {self.site!r} is that of pulse trains: use a piece of kind pulse_train with "
+                f'lines = "shared"'
+            )
         of_site = SYMBOLS.get(self.site, ())
         fixed = [*self.constants, *self.draws, *self.parameters]
         check_names((*fixed, *self.noise, *self.memory), of_site)

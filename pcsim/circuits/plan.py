@@ -207,7 +207,7 @@ def _trains(
                 (units,),
             )
             for site, units in zip(TRAINS, shape, strict=True)
-            for array in (LEARNING[name],)
+            for array in (LEARNING.get(name, name),)
         )
         found[name] = (row, column)
     return found

@@ -275,7 +275,7 @@ class _Program:
                 continue
             place = writes.get(f"{line.name}_change")
             text = line.text if place is None else f"({place.signal})/dt"
-            trains = flow.trains(k, shape, LEARNING[line.name])
+            trains = flow.trains(k, shape, LEARNING.get(line.name, line.name))
             products = terms(text, arrays, apart=trains is not None)
             change = tuple(self._bound(k, term) for term in products)
             hook, symbols, each = None, {}, False
