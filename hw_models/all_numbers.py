@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from hw_models.description import Hardware
 from hw_models.piece import Piece
 from hw_models.printed import value_in_words
-from pcsim.chip_number import ChipNumber
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.fields.pages import meaning
 
 

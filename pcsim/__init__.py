@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pcsim.simulate import Learner, Stream, config_of, read, simulate
     from pcsim.stream import Record, Solver
     from pcsim.sweep import sweep
-    from pcsim.variants import margins
+    from pcsim.variants import margins, remedies, specs
 
 __all__ = [
     "Algebraic",
@@ -50,9 +50,11 @@ __all__ = [
     "deploy",
     "margins",
     "read",
+    "remedies",
     "report",
     "run",
     "simulate",
+    "specs",
     "sweep",
 ]
 __version__ = "0.2.0"
@@ -79,9 +81,11 @@ _MODULES = {
     "deploy": "pcsim.deploy",
     "margins": "pcsim.variants",
     "read": "pcsim.simulate",
+    "remedies": "pcsim.variants",
     "report": "pcsim.report",
     "run": "pcsim.run",
     "simulate": "pcsim.simulate",
+    "specs": "pcsim.variants",
     "sweep": "pcsim.sweep",
 }
 """The module of each public name, imported when the name is first used."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self, cast
 import torch
 from pydantic import Field, model_validator
 
-from pcsim.chip_number import ChipNumber
 from pcsim.errors import ConfigError
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.frozen import Count, Frozen
 from pcsim.substrate import Chips, Seeded, Substrate
 from pcsim.substrate.differences import chips_differ, has_noise
@@ -174,6 +174,18 @@ class HardwareConfig(Frozen):
                 fields = fields.setdefault(table, {})
             fields[field] = value
         return describe(made, changed) if changed else made
+
+    def remedies(self) -> dict[str, tuple[Any, Any]]:
+        """Return what could be built around the chip, by name, with the pieces that change."""
+        from hw_models import applicable
+
+        return dict(applicable(self.described()))
+
+    def with_pieces(self, changes: Mapping[str, Mapping[str, Any]]) -> Any:
+        """Return the `hw_models.Hardware` with pieces added or changed."""
+        from hw_models import describe
+
+        return describe(self.described(), changes)
 
     def quantities(self) -> list[ChipNumber]:
         """Return every number of every piece."""

@@ -77,6 +77,8 @@ check good.toml --regime chaos
 margins --hardware ideal
 margins --hardware ecram_li --only device.colour
 margins --hardware unobtainium
+remedies --hardware ideal
+specs --hardware ecram_li
 margins missing.toml
 margins --tolerance -5
 sweep good.toml

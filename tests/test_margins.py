@@ -14,8 +14,8 @@ import pcsim
 from pcsim import config, store
 from pcsim.check import CHIP, IDEAL, Check, Criterion
 from pcsim.check.rows import Rows
-from pcsim.chip_number import ChipNumber
 from pcsim.errors import ConfigError
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.hardware import HardwareConfig
 from pcsim.run import run
 from pcsim.variants import margins
@@ -28,6 +28,7 @@ from pcsim.variants.limit import (
     isotonic,
     limit_loss,
     losses,
+    moved_limit,
     paired,
     rescue,
 )
@@ -46,8 +47,8 @@ TINY = {
     "hardware": {
         "chips": 2,
         "pieces": {
-            "adc": {"kind": "converter", "where": "product", "bits": 7, "range": 8.0},
             "noise": {"kind": "read_noise", "where": "product", "sigma": 0.05},
+            "adc": {"kind": "converter", "where": "product", "bits": 7, "range": 8.0},
         },
     },
 }
@@ -78,6 +79,35 @@ def test_few_seeds_widen_the_limit_by_their_error():
     assert limit_loss(np.array([[0.02]]), CRITERION).high == inf
     many = limit_loss(np.repeat(seeds, 4, axis=1), CRITERION)
     assert many.high - many.value == pytest.approx(error), "chips that agree add nothing"
+
+
+def test_a_change_of_nothing_has_the_interval_of_the_whole_population():
+    rng = np.random.default_rng(2)
+    whole = rng.normal(0.03, 0.01, (3, 32))
+    some, start = whole[:, :8], limit_loss(whole, CRITERION)
+    same = moved_limit(some, some, whole, CRITERION)
+    seeds = np.median(some, axis=1).std(ddof=1) / np.median(whole, axis=1).std(ddof=1)
+    assert same.value == pytest.approx(start.value)
+    assert same.high - same.low < (start.high - start.low) * max(1, seeds) + 1e-12
+    moved = moved_limit(some + 0.02, some, whole, CRITERION)
+    assert moved.value == pytest.approx(start.value + 0.02)
+    assert moved.high - moved.low == pytest.approx(same.high - same.low), "all move alike"
+
+
+def test_the_limit_of_a_variant_has_an_honest_interval():
+    """Chips that each respond in their own way: the interval holds the truth of all chips."""
+    rng = np.random.default_rng(3)
+    truth = 0.05 + norm.ppf(0.9) * sqrt(0.01**2 + 0.01**2)
+    inside, middle = [], []
+    for _ in range(400):
+        before = rng.normal(0.03, 0.01, 32)
+        after = before[:8] + rng.normal(0.02, 0.01, 8)
+        columns = (np.repeat(one[None], 3, axis=0) for one in (after, before[:8], before))
+        one = moved_limit(*columns, CRITERION)
+        inside.append(one.low <= truth <= one.high)
+        middle.append(one.value)
+    assert np.mean(inside) > 0.85
+    assert np.mean(middle) == pytest.approx(truth, abs=2e-3)
 
 
 def test_what_diverged_has_nothing_right():
@@ -201,7 +231,7 @@ def test_every_number_of_every_preset_can_be_set_by_its_path():
     ("hardware", "only", "sentence"),
     [
         ({}, (), "'ideal' has no numbers"),
-        (TINY["hardware"], ("adc.bit",), r"no number 'adc\.bit'; it has adc\.bits, adc\.range"),
+        (TINY["hardware"], ("adc.bit",), r"no number 'adc\.bit'; it has noise\.sigma, adc\.bits"),
     ],
 )
 def test_a_chip_without_such_numbers_is_refused(hardware, only, sentence):
@@ -247,10 +277,10 @@ def found(tmp_path_factory):
 def test_margins_of_a_tiny_chip(found, tmp_path):
     made, _ = found
     paths = [one.path for one in made.numbers]
-    assert paths == ["adc.bits", "adc.range", "adc.gain_error", "adc.offset_error", "noise.sigma"]
+    assert paths == ["noise.sigma", "adc.bits", "adc.range", "adc.gain_error", "adc.offset_error"]
     assert made.sensitivity("adc.gain_error") is None, "0 has no factor"
     assert made.of("adc.gain_error") is None
-    assert [part.name for part in made.parts] == ["adc", "noise"]
+    assert [part.name for part in made.parts] == ["noise", "adc"]
     assert made.sentence() in repr(made)
     frame = made.to_pandas()
     assert set(frame["number"]) == {"adc.bits", "adc.range", "noise.sigma"}

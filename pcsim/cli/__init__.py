@@ -66,6 +66,8 @@ def _stoppable(verb: Callable[..., None]) -> Callable[..., None]:
 app.command("run")(_stoppable(run.run))
 app.command("check")(_stoppable(check.check))
 app.command("margins")(_stoppable(variants.margins))
+app.command("remedies")(_stoppable(variants.remedies))
+app.command("specs")(_stoppable(variants.specs))
 app.command("cost")(cost.cost)
 app.command("deploy")(_stoppable(deploy.deploy))
 app.command("sweep")(_stoppable(sweep.sweep))

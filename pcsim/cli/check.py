@@ -78,6 +78,9 @@ def check(
     margins: Annotated[
         bool, typer.Option("--margins", help="Also how far every number may go, and what costs.")
     ] = False,
+    remedies: Annotated[
+        bool, typer.Option("--remedies", help="Also try every remedy that applies, and rank them.")
+    ] = False,
 ) -> None:
     """Train a population of chips as they would run, compare with ideal rules, give the verdict.
 
@@ -115,7 +118,7 @@ def check(
     with held(target):
         check_target(target, overwrite)  # the process before this one may have finished it
         found = shortest(settings, checked) if present == "auto" else checked(settings)
-        more = further(found, watch, rows.folder, margins=margins)
+        more = further(found, watch, rows.folder, margins=margins, remedies=remedies)
         result = found.result()
         for one in more:
             result = one.beside(result)

@@ -1,4 +1,4 @@
-"""`pcsim margins`: how far may every number of a chip go, and what is the bottleneck?
+"""`pcsim margins`, `remedies` and `specs`: how far, what helps, and what a chip must be.
 
 The check runs first (its finished rows are kept), then its variants. Exit codes are those of the
 check: 0 trains, 3 trains with loss or fails, 4 marginal or no verdict.
@@ -16,6 +16,7 @@ import typer
 
 from pcsim.cli import check as checks
 from pcsim.cli.exit_codes import OF_NO_USE
+from pcsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,13 +68,20 @@ class Found(Protocol):
     def beside(self, result: Result) -> Result: ...  # noqa: D102
 
 
-def further(check: Check, watch: Watch, rows: Path, *, margins: bool) -> list[Found]:
+def further(
+    check: Check, watch: Watch, rows: Path, *, margins: bool, remedies: bool
+) -> list[Found]:
     """Return what `pcsim check` was asked for beside the verdict; without one, nothing."""
     from pcsim import variants
 
     if check.outcome == "no verdict":
         return []
-    return [variants.margins(check, watch=watch, rows=rows)] if margins else []
+    found: list[Found] = []
+    if margins:
+        found.append(variants.margins(check, watch=watch, rows=rows))
+    if remedies:
+        found.append(variants.remedies(check, watch=watch, rows=rows))
+    return found
 
 
 def margins(
@@ -115,6 +123,120 @@ def margins(
         )
 
     _carry_out("margins", settings, criterion, find, out, twins, present, as_json, quiet, overwrite)
+
+
+def remedies(
+    config: ConfigPath = None,
+    hardware: Hardware = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="A remedy by name (repeatable) [all].")
+    ] = None,
+    tries: Tries = 8,
+    chips: Chips = None,
+    seeds: Seeds = None,
+    tolerance: Tolerance = 5.0,
+    yield_: Yield = 90.0,
+    present: Present = None,
+    regime: Regime = "carry",
+    out: Out = None,
+    change: Set = None,
+    twins: Twins = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Try every remedy that a chip has a place for; rank them by what they bring back and cost.
+
+    The chip is checked first. Interrupted or killed, the same command goes on.
+    """
+    from pcsim import variants
+    from pcsim.variants.every_remedy import require_known
+
+    criterion = checks.criterion_of(tolerance, yield_)
+    changes = checks.changes_of(change, hardware, chips, seeds)
+    settings = checks.with_stream(checks.settings_of(config, changes), regime, present)
+    require_known(settings, only or ())
+
+    def find(check: Check, watch: Watch, rows: Path) -> Found:
+        return variants.remedies(check, chips=tries, only=only or (), watch=watch, rows=rows)
+
+    _carry_out(
+        "remedies", settings, criterion, find, out, twins, present, as_json, quiet, overwrite
+    )
+
+
+def specs(
+    config: ConfigPath = None,
+    hardware: Hardware = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--axis",
+            help="A number: adc.bits, adc.bits=3:8 (all whole numbers), noise.sigma=0.01:1:6 (six, "
+            "in equal ratios), or noise.sigma=0.1,0.2; twice for a surface.",
+        ),
+    ] = None,
+    tries: Tries = 8,
+    chips: Chips = None,
+    seeds: Seeds = None,
+    tolerance: Tolerance = 5.0,
+    yield_: Yield = 90.0,
+    present: Present = None,
+    regime: Regime = "carry",
+    out: Out = None,
+    change: Set = None,
+    twins: Twins = True,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find what one or two numbers of a chip must be, everything else given, so that it trains.
+
+    The chip is checked first. Interrupted or killed, the same command goes on.
+    """
+    from pcsim import variants
+    from pcsim.variants.along_axes import values_of
+
+    criterion = checks.criterion_of(tolerance, yield_)
+    changes = checks.changes_of(change, hardware, chips, seeds)
+    settings = checks.with_stream(checks.settings_of(config, changes), regime, present)
+    axes = dict(_axis(text) for text in axis or [])
+    values_of(settings.hardware, axes)
+
+    def find(check: Check, watch: Watch, rows: Path) -> Found:
+        return variants.specs(check, axes=axes, chips=tries, watch=watch, rows=rows)
+
+    _carry_out("specs", settings, criterion, find, out, twins, present, as_json, quiet, overwrite)
+
+
+def _axis(text: str) -> tuple[str, tuple[int | float, ...]]:
+    """Return an axis and its values, as `--axis` gives them."""
+    name, equals, given = text.partition("=")
+    if not equals:
+        return name.strip(), ()
+    try:
+        if ":" not in given:
+            return name.strip(), tuple(_number(one) for one in given.split(","))
+        ends = [_number(one) for one in given.split(":")]
+        if len(ends) == 2 and all(isinstance(one, int) for one in ends):
+            return name.strip(), tuple(range(int(ends[0]), int(ends[1]) + 1))
+        low, high, count = ends
+        if low > 0 and high > low and isinstance(count, int) and count > 1:
+            ratio = (high / low) ** (1 / (count - 1))
+            return name.strip(), tuple(low * ratio**k for k in range(count))
+    except ValueError:
+        pass
+    raise ConfigError(
+        f"--axis {text}: write it as NAME=LOW:HIGH (whole numbers), NAME=LOW:HIGH:COUNT (above 0, "
+        "in equal ratios) or NAME=VALUE,VALUE"
+    )
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _carry_out(

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from pcsim.figures.remedy_bars import remedy_bars
+from pcsim.figures.spec_surface import spec_surface
+from pcsim.figures.tornado import tornado
 from pcsim.plots import plain, row_accuracies
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import Array, View
 from pcsim.rows import Rows
-from pcsim.tornado import tornado
 
 Numbers = Mapping[str, Any]
 
@@ -175,13 +177,27 @@ def _tornado(view: View, found: Any) -> list[Part]:
     return [Drawing("margins", "Sensitivity and margins", caption, tornado(found, name))]
 
 
+def _remedy_bars(view: View, found: Any) -> list[Part]:
+    caption = "What each remedy brings back, the best on top, with its interval."
+    name = str(json.loads(str(view.result.attrs["answer"]))["hardware"])
+    return [Drawing("remedies", "Remedies", caption, remedy_bars(found, name))]
+
+
+def _spec_surface(view: View, found: Any) -> list[Part]:
+    caption = "The loss that the yield of all chips stay within; the verdict changes at the line."
+    name = str(json.loads(str(view.result.attrs["answer"]))["hardware"])
+    return [Drawing("specs", "Where it trains", caption, spec_surface(found, name))]
+
+
 PARTS: tuple[tuple[str, Callable[[View, Any], list[Part]]], ...] = (
     ("answer", _rows),
     ("margins", _stored_tables),
     ("margins_data", _tornado),
     ("bottleneck", _stored_tables),
     ("specs", _stored_tables),
+    ("specs_data", _spec_surface),
     ("remedies", _stored_tables),
+    ("remedies_data", _remedy_bars),
     ("cost", _stored_tables),
     ("answer", _chip),
 )

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from pcsim.check.found import Check
 from pcsim.check.rows import Rows, Watch
-from pcsim.chip_number import ChipNumber
 from pcsim.config import Config
 from pcsim.errors import ConfigError
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.hardware import HardwareConfig
 from pcsim.variants.asked import checked
 from pcsim.variants.ladder import Ladder, Value
-from pcsim.variants.limit import limit_loss, losses, paired
+from pcsim.variants.limit import paired
 from pcsim.variants.margins_found import Margins, Part
 from pcsim.variants.trials import Trials
 
@@ -68,20 +68,22 @@ def margins(
     return Margins(made, trials.chips, tuple(numbers), tuple(ladders), parts)
 
 
-def numbers_of(hardware: HardwareConfig, only: Sequence[str]) -> list[ChipNumber]:
+def numbers_of(
+    hardware: HardwareConfig, only: Sequence[str], verb: str = "margins"
+) -> list[ChipNumber]:
     """Return the numbers that are asked about; refuse a chip that has none."""
     known = hardware.quantities()
     if hardware.ideal or not known:
         name = hardware.preset
         raise ConfigError(
-            f"margins: {name!r} has no numbers that could be worse; name a chip with --hardware "
+            f"{verb}: {name!r} has no numbers that could be worse; name a chip with --hardware "
             "(`pcsim hardware list`), or add a piece"
         )
     paths = [one.path for one in known]
     for path in only:
         if path not in paths:
             raise ConfigError(
-                f"margins: this chip has no number {path!r}; it has {', '.join(paths)}"
+                f"{verb}: this chip has no number {path!r}; it has {', '.join(paths)}"
             )
     return [one for one in known if not only or one.path in only]
 
@@ -91,7 +93,7 @@ def _ladders(check: Check, trials: Trials, numbers: Sequence[ChipNumber]) -> lis
     hardware, level = check.config.hardware, check.criterion.tolerance
     answer = check.answer
     trains = answer.good.count >= check.criterion.yield_ * answer.chips
-    lost = losses(trials.base, trials.reference)
+    lost, limit = trials.losses(trials.base), trials.limit(trials.base)
     found = []
     for number in numbers:
         if not number.value:
@@ -106,7 +108,7 @@ def _ladders(check: Check, trials: Trials, numbers: Sequence[ChipNumber]) -> lis
                 return _takes(hardware, number, value)
 
             ladder = Ladder(number, up, level, trains, allowed)
-            ladder.begin(limit_loss(lost, check.criterion), lost)
+            ladder.begin(limit, lost)
             found.append(ladder)
     return found
 
@@ -126,8 +128,7 @@ def _climb(trials: Trials, title: str, wanted: Sequence[tuple[Ladder, float]]) -
     changes = [{one.number.path: one.at(place)} for one, place in wanted]
     accuracy = trials.of_numbers(title, changes)
     for (one, place), values in zip(wanted, accuracy, strict=True):
-        lost = losses(values, trials.reference)
-        one.add(place, limit_loss(lost, trials.check.criterion), lost)
+        one.add(place, trials.limit(values), trials.losses(values))
 
 
 def _parts(trials: Trials) -> tuple[Part, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, floor, inf, log2
 
-from pcsim.chip_number import ChipNumber
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.variants.limit import Array, Estimate, change, rescue
 
 FIRST = (1.0, 4.0)

@@ -8,7 +8,14 @@ deviation s, a share p of all chips there could be loses at most
 
 (t′ the noncentral t of K − 1 degrees of freedom with noncentrality z_p √K: the exact interval of a
 quantile; both errors at once, so that it is rather too wide). A chip trains where q is at most the
-tolerance. Along a number, q, and the ends of its interval, are made monotone by isotonic regression
+tolerance.
+
+Variants are tried on k of the K chips, the same ones. What is uncertain is then how much q moves,
+not what it is: q of the variant is q of all K chips plus the change of q of the k chips. The error
+of the change is a jackknife over chips, in quadrature with that of the K chips; the error of the
+variant's seeds is added. A change of nothing thus has the interval of the chip as it is.
+
+Along a number, q, and the ends of its interval, are made monotone by isotonic regression
 and are linear between values; where they cross the tolerance, the verdict changes.
 """
 
@@ -16,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -50,22 +57,56 @@ def losses(accuracy: Array, reference: Array) -> Array:
 
 def limit_loss(lost: Array, criterion: Criterion) -> Estimate:
     """Return the loss that the yield of all chips stay within, from losses (seed, chip)."""
-    seeds, chips = lost.shape
-    doubt = (1 - criterion.confidence) / 2
-    of_chip = lost.mean(0)
-    centre = float(of_chip.mean())
-    error = inf
-    if seeds > 1:
-        scatter = float(np.median(lost, axis=1).std(ddof=1))
-        error = float(t.ppf(1 - doubt, seeds - 1)) * scatter / sqrt(seeds)
+    one, error = _of_chips(lost.mean(0), criterion), _of_seeds(lost, criterion)
+    return Estimate(one.value, one.low - error, one.high + error)
+
+
+def moved_limit(lost: Array, before: Array, whole: Array, criterion: Criterion) -> Estimate:
+    """Return the limit of a variant: that of the whole population, moved as some of its chips are.
+
+    `lost` and `before` are losses (seed, chip) of the same chips, `whole` those of all chips.
+    """
+    start, error = _of_chips(whole.mean(0), criterion), _of_seeds(lost, criterion)
+    here, there = lost.mean(0), before.mean(0)
+
+    def step(keep: slice | Array) -> float:
+        return _quantile(here[keep], criterion) - _quantile(there[keep], criterion)
+
+    chips = len(here)
+    value, doubt = start.value + step(slice(None)), 0.0
+    if chips > 2:
+        left = np.array([step(np.arange(chips) != k) for k in range(chips)])
+        scatter = sqrt((chips - 1) / chips * float(((left - left.mean()) ** 2).sum()))
+        doubt = float(t.ppf(0.5 + criterion.confidence / 2, chips - 1)) * scatter
+    down, up = start.value - start.low, start.high - start.value
+    return Estimate(value, value - hypot(down, doubt) - error, value + hypot(up, doubt) + error)
+
+
+def _quantile(of_chip: Array, criterion: Criterion) -> float:
+    """Return the loss that the yield of normal chips stay within."""
+    spread = float(of_chip.std(ddof=1)) if len(of_chip) > 1 else 0.0
+    return float(of_chip.mean()) + float(norm.ppf(criterion.yield_)) * spread
+
+
+def _of_chips(of_chip: Array, criterion: Criterion) -> Estimate:
+    """Return the quantile with the interval that few chips leave."""
+    value, chips = _quantile(of_chip, criterion), len(of_chip)
     if chips == 1:
-        return Estimate(centre, centre - error, centre + error)
-    spread = float(of_chip.std(ddof=1))
-    z = float(norm.ppf(criterion.yield_))
-    ends = [float(nct.ppf(p, chips - 1, z * sqrt(chips))) / sqrt(chips) for p in (doubt, 1 - doubt)]
-    return Estimate(
-        centre + z * spread, centre + ends[0] * spread - error, centre + ends[1] * spread + error
-    )
+        return Estimate(value, value, value)
+    doubt = (1 - criterion.confidence) / 2
+    away, root = float(norm.ppf(criterion.yield_)) * sqrt(chips), sqrt(chips)
+    centre, spread = float(of_chip.mean()), float(of_chip.std(ddof=1))
+    low, high = (float(nct.ppf(p, chips - 1, away)) / root for p in (doubt, 1 - doubt))
+    return Estimate(value, centre + low * spread, centre + high * spread)
+
+
+def _of_seeds(lost: Array, criterion: Criterion) -> float:
+    """Return half the interval that few seeds leave, common to all chips."""
+    seeds = len(lost)
+    if seeds < 2:
+        return inf
+    scatter = float(np.median(lost, axis=1).std(ddof=1))
+    return float(t.ppf(0.5 + criterion.confidence / 2, seeds - 1)) * scatter / sqrt(seeds)
 
 
 def paired(gains: Array, confidence: float) -> Estimate:

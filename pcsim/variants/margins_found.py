@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -14,10 +12,11 @@ import numpy as np
 
 from pcsim.check.found import Check
 from pcsim.check.physical import chip_name
-from pcsim.chip_number import ChipNumber
+from pcsim.fields.chip_number import ChipNumber
 from pcsim.rows import Rows
-from pcsim.store import Attr, Result, Variable
+from pcsim.store import Result
 from pcsim.store.frames import import_pandas
+from pcsim.variants.beside import plain_interval, with_variants
 from pcsim.variants.ladder import Ladder, doublings
 from pcsim.variants.limit import Estimate, paired
 
@@ -184,7 +183,7 @@ class Margins:
 
     def plot(self) -> Figure:
         """Draw a tornado: what a doubling and a halving do, and the margins."""
-        from pcsim.tornado import tornado
+        from pcsim.figures.tornado import tornado
 
         return tornado(self.data(), chip_name(self.check.config))
 
@@ -197,12 +196,14 @@ class Margins:
             "seeds": self.check.answer.seeds,
             "margins": [self._line(one) for one in self.ladders],
             "sensitivity": {
-                n.path: _plain(slope) for n in self.numbers if (slope := self.sensitivity(n.path))
+                n.path: plain_interval(slope)
+                for n in self.numbers
+                if (slope := self.sensitivity(n.path))
             },
             "pieces": {
                 part.name: {"kind": part.kind}
                 | {
-                    name: _plain(one) if one else None
+                    name: plain_interval(one) if one else None
                     for name, one in (("gain", part.gain), ("alone", part.alone))
                 }
                 for part in self.parts
@@ -215,12 +216,12 @@ class Margins:
             "value": ladder.number.value,
             "unit": "bits" if ladder.number.bits else "factor",
             "direction": "grow" if ladder.up else "shrink",
-            "margin": _plain(self._size(ladder)) if ladder.tried else None,
+            "margin": plain_interval(self._size(ladder)) if ladder.tried else None,
             "tried": [
                 {
                     "value": ladder.at(place),
                     "loss": float(lost.mean()),
-                    "limit_loss": _plain(limit),
+                    "limit_loss": plain_interval(limit),
                 }
                 for place, lost, limit in zip(
                     ladder.places, ladder.losses, ladder.limits, strict=True
@@ -275,36 +276,6 @@ class Margins:
     def _repr_html_(self) -> str:
         tables = "\n".join(table.html() for table in self.tables())
         return f"<p><strong>{escape(self.sentence())}</strong></p>\n{tables}"
-
-
-def with_variants(
-    result: Result,
-    name: str,
-    sentence: str,
-    tables: dict[str, list[Rows]],
-    data: dict[str, Any],
-    losses: dict[str, tuple[Sequence[float], np.ndarray]],
-) -> Result:
-    """Return the result of a check with another answer: sentence, tables, numbers and losses."""
-    attrs: dict[str, Attr] = dict(result.attrs) | {
-        f"{name}_sentence": sentence,
-        f"{name}_data": json.dumps(data),
-    }
-    for key, rows in tables.items():
-        attrs[key] = json.dumps([json.loads(one.to_json()) for one in rows])
-    variables, coords = dict(result.variables), dict(result.coords)
-    for key, (values, lost) in losses.items():
-        axis = f"{name}.{key}"
-        coords[axis] = np.asarray(values)
-        about: dict[str, Attr] = {"long_name": "accuracy lost to the reference", "units": "1"}
-        variables[f"{axis}.loss"] = Variable((axis, "seed", "variant_chip"), lost, about)
-    return Result(variables, coords, attrs, dict(result.coord_attrs))
-
-
-def _plain(one: Estimate) -> dict[str, float | None]:
-    """Return an interval as JSON has it: null where there is no end."""
-    ends = {"value": one.value, "low": one.low, "high": one.high}
-    return {name: end if isfinite(end) else None for name, end in ends.items()}
 
 
 def _half(one: Estimate) -> float:

@@ -21,6 +21,7 @@ from pcsim.config import Config
 from pcsim.hardware import Device
 from pcsim.stability import StabilityWarning
 from pcsim.sweep.fuse import MAX_PARAMETERS
+from pcsim.variants.limit import Estimate, losses, moved_limit
 
 Array = npt.NDArray[Any]
 Changes = Mapping[str, int | float]
@@ -49,6 +50,17 @@ class Trials:
         self.reference = np.asarray(check.answer.reference, dtype=float)
         self.base: Array = np.nan_to_num(check.accuracy(CHIP)[:, : self.chips])
         """Accuracies (seed, chip) of the chips as they are."""
+        self.whole: Array = losses(check.accuracy(CHIP), self.reference)
+        """Losses (seed, chip) of all chips of the check."""
+
+    def losses(self, accuracy: Array) -> Array:
+        """Return what variants lose against the reference."""
+        return losses(accuracy, self.reference)
+
+    def limit(self, accuracy: Array) -> Estimate:
+        """Return the loss that the yield of all chips of a variant stay within."""
+        before, criterion = self.losses(self.base), self.check.criterion
+        return moved_limit(self.losses(accuracy), before, self.whole, criterion)
 
     def of_numbers(self, title: str, changes: Sequence[Changes]) -> Array:
         """Return the accuracies (variant, seed, chip) with other numbers."""

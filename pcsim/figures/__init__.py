@@ -1,0 +1,1 @@
+"""Figures from stored numbers: no simulation, no configuration."""
