@@ -65,9 +65,9 @@ class Hardware(Frozen):
                     f'(learning.batch = 1), or set samples = "sum" of {name}'
                 )
             made = piece.by_samples(name) if each else piece.effects(name)
-            if piece.REQUESTS == "gathers":
+            if piece.requests == "gathers":
                 side_by_side = False
-            elif piece.REQUESTS == "changes" and any(effect.site == "write" for effect in made):
+            elif piece.requests == "changes" and any(effect.site == "write" for effect in made):
                 before = before or name
             yield made
 

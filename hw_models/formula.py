@@ -86,6 +86,11 @@ class Formula(Piece):
     optional: bool = False
     """Whether a circuit that has no such site may leave it out (else it refuses)."""
 
+    @property
+    def requests(self) -> Literal["adds", "gathers", "changes"]:
+        """What it does to requests to write: one that passes them on only looks."""
+        return "adds" if self.becomes.strip() == "s" else "changes"
+
     @model_validator(mode="after")
     def _checked(self) -> Self:
         if self.site in TRAINS:

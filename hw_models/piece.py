@@ -90,6 +90,11 @@ class Piece(Frozen):
         return self.effects(name)
 
     @property
+    def requests(self) -> Literal["adds", "gathers", "changes"]:
+        """What this piece does to requests to write."""
+        return self.REQUESTS
+
+    @property
     def each_sample(self) -> bool:
         """Whether samples side by side write one by one."""
         return False

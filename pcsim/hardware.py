@@ -210,11 +210,11 @@ class HardwareConfig(Frozen):
         written = {name: acting[name] for name in self.pieces if name not in preset}
         warn_of_order(written, acting, where)
 
-    def with_counters(self) -> Any:
+    def with_counters(self, *, side_by_side: bool) -> Any:
         """Return the `hw_models.Hardware` whose devices count pulses, or None if it has none."""
         from hw_models import with_counters
 
-        return with_counters(self.described())
+        return with_counters(self.described(), side_by_side=side_by_side)
 
     @property
     def standing(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from pcsim import config as configuration
 from pcsim.check.rows import CHIP, Watch, settings_of
 from pcsim.config import Config
+from pcsim.hardware import shows_several
 from pcsim.runner.chip_run import ChipRun
 from pcsim.runner.training import Training
 
@@ -41,7 +42,7 @@ class Pulses:
 
 def counted_pulses(config: Config, watch: Watch) -> dict[Rule, Pulses] | None:
     """Run the trainings of a filled configuration; None where no device is written by pulses."""
-    hardware = config.hardware.with_counters()
+    hardware = config.hardware.with_counters(side_by_side=shows_several(config))
     if hardware is None:
         return None
     device = type(config.hardware.device).holding(hardware) if config.hardware.device else None

@@ -6,6 +6,7 @@ import torch
 from writing import Devices
 
 from hw_models import Hardware, describe
+from hw_models.counted import with_counters
 from hw_models.plasticity import ConstantDevice, LinearDevice, PowerDevice
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_multiplier import LearningMultiplier
@@ -21,6 +22,7 @@ from pcsim.kernels.samples import Trains
 from pcsim.native.engine import Native
 from pcsim.network import Network
 from pcsim.runner.replicas import Replicas
+from pcsim.runner.training import Training
 from pcsim.substrate import Chips, Effect, Seeded, Substrate
 
 F64 = torch.float64
@@ -290,6 +292,29 @@ def test_what_cannot_be_said_of_single_samples_is_refused():
     assert both.substrate(side_by_side=True) == worn.substrate()
     with pytest.raises(ValueError, match="leave t_write out"):
         PulseTrain(dw=0.01, lines="shared", t_write=1.0)
+
+
+def test_a_batch_sends_more_pulses_than_its_sum():
+    """Samples of a batch oppose each other: counted in one training of BP on digits."""
+    counts = {}
+    for samples in ("each", "sum"):
+        device = LinearDevice(dw_min=0.005, w_max=1e3, w_min=-1e3, samples=samples)
+        chip = with_counters(Hardware(pieces={"device": device}), side_by_side=True)
+        hardware = {"pieces": {n: p.model_dump(mode="json") for n, p in chip.pieces.items()}}
+        settings = config.parse(
+            {
+                "network": {"sizes": [64, 32, 10]},
+                "data": {"name": "digits", "limit": 400, "limit_test": 8},
+                "schedule": {"rule": "bp", "T": 8},
+                "learning": {"alpha": 0.01, "batch": 8, "epochs": 1},
+                "hardware": hardware,
+            }
+        )
+        training = Training(settings)
+        training.run(lambda *_: None)
+        held = training.chips.state().items()
+        counts[samples] = sum(float(v.sum()) for k, v in held if ".pulses." in k)
+    assert 1.7 < counts["each"] / counts["sum"] < 4, counts
 
 
 def small(**sections):
