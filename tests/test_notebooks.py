@@ -34,7 +34,7 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch, request):
 
 
 def test_there_are_notebooks_with_text_and_cells():
-    assert len(NOTEBOOKS) >= 4
+    assert len(NOTEBOOKS) >= 5
     for path in NOTEBOOKS:
         assert path.read_text(encoding="utf-8").startswith("# %% [markdown]\n# # ")
         assert len(cells(path)) >= 2
