@@ -97,6 +97,8 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
 
 def signature(name: str, value: Any) -> list[str]:
     """Return a call as one would write it: on one line, or one argument per line."""
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return []  # raised or warned of; nobody makes one
     given = inspect.signature(value)
     shown, starred = [], False
     for parameter in given.parameters.values():
