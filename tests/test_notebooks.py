@@ -7,6 +7,8 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from pcsim.spice import ngspice
+
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.py"))
 
@@ -25,6 +27,8 @@ def test_a_notebook_runs(path, tmp_path, monkeypatch, request):
     if "brian" in path.stem:
         prefs = pytest.importorskip("brian2").prefs
         request.addfinalizer(partial(setattr, prefs.codegen, "target", prefs.codegen.target))
+    if "netlist" in path.stem and (reason := ngspice.missing()):
+        pytest.skip(reason)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with matplotlib.rc_context({"backend": "agg"}):
