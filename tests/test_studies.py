@@ -265,6 +265,8 @@ def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypa
     ("arguments", "words"),
     [
         (("speed", "--scale", "small"), "--scale small: 'speed' has no scales"),
+        (("speed", "--part", "wide"), "--part wide: choose one of compiled, discrete"),
+        (("stability", "--part", "wide"), "--part wide: 'stability' has none"),
         (("complexity", "--scale", "huge"), "has no such scale; choose one of small, paper"),
     ],
 )

@@ -1,10 +1,12 @@
 """Speed: ratios measured in one run, contestants in turn, medians. Run it on an idle machine.
 
-`pcsim experiment speed` prints the table and writes `speed.h5`.
+`pcsim experiment speed` prints the table and writes `speed.h5`; with `--part compiled` it is the
+rows of compiled steps alone, in `speed_compiled.h5`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from pcsim.terminal import terminal
 from ..common.keeping import claim, keep
 from . import brian, compiled, continuous, device, discrete, hardware, layers, population
 
+Row = tuple[str, str, float, float]
 ONE, SIDE = "Euler step of 64 chips 64-32-10, 1 ", "Euler step of 64 chips 64-32-10, 32 "
 TARGETS = {
     (ONE, "ideal, compiled"): 0.5,
@@ -36,6 +39,13 @@ TARGETS = {
 """Largest ratio that is aimed at, by the beginnings of a case and of a contestant."""
 MILLISECONDS = {"compiled": 2000.0, "from the cache": 50.0}
 """Longest times for the code of a chip."""
+PARTS: dict[str, tuple[Callable[[], list[Row]], ...]] = {
+    "compiled": (population.measure, compiled.measure, hardware.measure),
+    "discrete": (discrete.measure, layers.measure),
+    "continuous": (continuous.measure,),
+    "brian": (brian.measure,),
+}
+"""Rows that can be measured alone."""
 SPREAD = 1.3
 """Largest and smallest cost per chip of compiled steps, over the sizes of a population."""
 
@@ -63,15 +73,19 @@ def on_device(out: Path, name: str) -> None:
     keep(result, out / file, "speed")
 
 
-def main(out: Path) -> None:
-    """Measure, print, store."""
-    claim(out / "speed.h5", "speed")
-    rows = discrete.measure() + continuous.measure()
-    rows += population.measure() + compiled.measure() + hardware.measure() + layers.measure()
-    try:
-        rows += brian.measure()
-    except UnsupportedError as reason:  # no Brian2, or no compiler
-        terminal().print(f"without Brian2's rows: {reason}", markup=False)
+def main(out: Path, part: str | None = None) -> None:
+    """Measure all rows, or those of a part; print, store."""
+    file = f"speed_{part}.h5" if part else "speed.h5"
+    claim(out / file, "speed")
+    rows: list[Row] = []
+    for name in [part] if part else PARTS:
+        for measure in PARTS[name]:
+            try:
+                rows += measure()
+            except UnsupportedError as reason:  # no Brian2, or no compiler
+                terminal().print(f"without the rows of {name}: {reason}", markup=False)
+    if not rows:
+        return
     table = Table(title=f"median time per call, {torch.get_num_threads()} threads")
     for column in ("case", "contestant", "ms", "ratio", "target"):
         table.add_column(column, justify="left" if column in ("case", "contestant") else "right")
@@ -86,4 +100,4 @@ def main(out: Path) -> None:
         "ratio": Variable(("row",), ratios, {"long_name": "to the first contestant of the case"}),
     }
     attrs: dict[str, store.Attr] = {**provenance(), "threads": torch.get_num_threads()}
-    keep(Result(variables, {}, attrs), out / "speed.h5", "speed")
+    keep(Result(variables, {}, attrs), out / file, "speed")

@@ -45,6 +45,12 @@ def experiment(
         str | None,
         typer.Option(help="Measure this device against the CPU: cuda. Only for speed."),
     ] = None,
+    part: Annotated[
+        str | None,
+        typer.Option(
+            help="Some rows alone: compiled, discrete, continuous, brian. Only for speed."
+        ),
+    ] = None,
 ) -> None:
     """Run a study: prints its table, writes its result and figure."""
     from pcsim.store.lock import held
@@ -58,11 +64,19 @@ def experiment(
     by_device = getattr(study, "on_device", None)
     if device is not None and by_device is None:
         raise ConfigError(f"--device {device}: {name!r} runs on the CPU; leave --device out")
+    parts = getattr(study, "PARTS", {})
+    if part is not None and (part not in parts or device is not None):
+        known = f"choose one of {', '.join(parts)}" if parts else f"{name!r} has none; leave it out"
+        raise ConfigError(f"--part {part}: {known if device is None else 'not with --device'}")
     if out.exists() and not out.is_dir():
         raise StoreError(f"--out {out}: is a file; give a folder")
     if device is not None and by_device is not None:
         with held(out / f"{name}_device"):
             by_device(out, device)
+        return
+    if part is not None:
+        with held(out / f"{name}_{part}"):
+            study.main(out, part)
         return
     if scales is None:
         with held(out / name):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pcsim.errors import UnsupportedError
-from pcsim.native.compiler import library
+from pcsim.native.compiler import library, pool
 from pcsim.native.formula import evaluate
 from pcsim.native.writer import Array, Program
 from pcsim.substrate import Seeded
@@ -150,8 +149,7 @@ class Ready:
             part(0, 0, chips)
         else:
             bounds = np.linspace(0, chips, threads + 1).astype(int).tolist()
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(part, range(threads), bounds[:-1], bounds[1:]))
+            list(pool(threads).map(part, range(threads), bounds[:-1], bounds[1:]))
         for line in lines:
             line.position = (line.position + steps) % (line.steps + 1)
         if hardware:

@@ -16,6 +16,7 @@ import stat
 import subprocess
 import tempfile
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -36,8 +37,8 @@ FLAGS = (
 SHORT = 2000
 """Time steps of a run below which a compilation takes longer than it saves."""
 COMPILERS = ("cc", "gcc", "clang")
-SECONDS = 60.0
-"""A compiler that takes longer is given up."""
+SECONDS = 300.0
+"""A compiler that takes longer is given up; on a busy machine two seconds become a minute."""
 
 
 class CacheWarning(UserWarning):
@@ -68,6 +69,16 @@ def library(source: str) -> Library:
         return Library(ctypes.CDLL(str(path)))
     except (OSError, subprocess.SubprocessError) as error:
         return Library(None, f"{compiler}: {_sentence(error)}")
+
+
+def pool(threads: int) -> ThreadPoolExecutor:
+    """Return threads for compiled code; they stay, and a forked process has its own."""
+    return _pool(threads, os.getpid())
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, "compiled")
 
 
 def _flags() -> list[str]:

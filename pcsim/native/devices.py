@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pcsim.native.formula import Node, names, replaced, symbol
-from pcsim.native.quiet import Quiet, quiet
+from pcsim.native.formula import Node, names, replaced, symbol, walk
+from pcsim.native.quiet import COSTS, Quiet, quiet
 from pcsim.native.writer import Array, Writer
 
 LINE = 1024
@@ -97,11 +97,14 @@ class Devices(Writer):
         pre = array.pre
         for each in noise:
             c = self._noise(each.key, array.size)
-            array.band.append(
-                f"FILL_REAL({c}, {c}_keys, 1, (int64_t)rows * {pre}, step, "
-                f"{array.offset}(uint64_t)i0 * {pre}, {int(each.law == 'normal')});"
-            )
+            array.band.append(self._fill(array, c, each.law))
             array.local[f"${each.variable}"] = f"{c}[(i - i0)*{pre} + j]"
+
+    def _fill(self, array: Elements, c: str, law: str) -> str:
+        return (
+            f"FILL_REAL({c}, {c}_keys, 1, (int64_t)rows * {array.pre}, step, "
+            f"{array.offset}(uint64_t)i0 * {array.pre}, {int(law == 'normal')});"
+        )
 
     def _where_something_happens(
         self, array: Elements, roots: list[Node], still: Quiet, noise: Sequence[Noise]
@@ -120,14 +123,14 @@ class Devices(Writer):
         inner.append(f"const REAL opened = {' + '.join(f'FABS({g})' for g in gates)};")
         inner.append("const int works = opened != R(0.0);")
         inner.append(f"{busy}{here} = (uint8_t)works;")
-        kept = {}
+        kept, held = {}, dict[str, str]()
         for number_, (gate, value) in enumerate(zip(still.gates, gates, strict=True)):
             if gate.kind != "symbol":
                 c = self._fresh("gate")
                 self._scratch(c, size)
                 inner.append(f"{c}{here} = {value};")
                 kept[gate] = symbol(f"$gate{number_}")
-                local[f"$gate{number_}"] = f"{c}[e - i0*{pre}]"
+                held[f"$gate{number_}"] = c
         for to, value in zip(array.targets, rest, strict=True):
             place, _, how = to.rpartition(" ")
             if how == "+=":
@@ -138,17 +141,60 @@ class Devices(Writer):
             c = self._fresh(value)
             self._scratch(c, size)
             inner.append(f"{c}{here} = {value};")
-            local[name] = f"{c}[e - i0*{pre}]"
+            held[name] = c
         whole = [replaced(root, kept) for root in roots]
-        after = self._at_open(array, whole, noise, open_, count)
-        after.insert(0, f"const int {count} = INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});")
+        drawn = [each for each in noise if f"${each.variable}" not in local]
+        few = self._at_open(array, whole, held, drawn, open_, count)
+        take = f"INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});"
+        if (worth := _worth(whole)) == 1:
+            self.body += self._bands(array, [f"const int {count} = {take}", *few])
+            return
+        after = [
+            f"const int {count} = OPEN({busy}, rows * {pre});",
+            f"if ({count} * {worth} < rows * {pre}) {{\n{take}",
+            *few,
+            "} else {",
+            *self._at_all(array, whole, held, drawn, busy),
+            "}",
+        ]
         self.body += self._bands(array, after)
 
+    def _at_all(
+        self,
+        array: Elements,
+        roots: list[Node],
+        held: Mapping[str, str],
+        noise: Sequence[Noise],
+        busy: str,
+    ) -> list[str]:
+        """Return what computes a whole band, and keeps it where a gate is open."""
+        here, before, work = f"[(i - i0)*{array.pre} + j]", list[str](), list[str]()
+        local = array.local | {name: f"{c}{here}" for name, c in held.items()}
+        for each in noise:
+            c = self._noise(each.key, array.size)
+            before.append(self._fill(array, c, each.law))
+            local[f"${each.variable}"] = f"{c}{here}"
+        values = self.emit(roots, array.symbols(local), work, moves=local)
+        for to, value in zip(array.targets, values, strict=True):
+            place, _, how = to.rpartition(" ")
+            rest = "R(0.0)" if how == "+=" else place
+            work.append(f"{to} {busy}{here} ? {value} : {rest};")
+        loop = ["for (int i = i0; i < i0 + rows; i++) {", "#pragma omp simd"]
+        return [*before, *loop, f"for (int j = 0; j < {array.pre}; j++) {{", *work, "}\n}"]
+
     def _at_open(
-        self, array: Elements, roots: list[Node], noise: Sequence[Noise], open_: str, count: str
+        self,
+        array: Elements,
+        roots: list[Node],
+        held: Mapping[str, str],
+        noise: Sequence[Noise],
+        open_: str,
+        count: str,
     ) -> list[str]:
         """Return what computes some elements: taken side by side, worked on, and put back."""
-        size, known = array.size, array.symbols(array.local)
+        size = array.size
+        local = array.local | {name: f"{c}[e - i0*{array.pre}]" for name, c in held.items()}
+        known = array.symbols(local)
         loop = f"for (int b = 0; b < ({count} + 15) / 16 * 16; b++)"
         where = f"const int e = {open_}[b], i = e / {array.pre}, j = e % {array.pre};"
         own = {f"${each.variable}": each for each in noise}
@@ -167,18 +213,17 @@ class Devices(Writer):
                     key, law = self._fresh("key"), drawn.law.upper()
                     self._pointer(Array("keys", drawn.key, ""), f"{key}s", 1, "const uint64_t")
                     self.head.append(f"const uint64_t {key} = {key}s[0];")
-                    all_, first = self._fresh("all"), f"{array.offset}(uint64_t)i0 * {array.pre}"
-                    self._scratch(all_, size)
                     at = f"{array.offset}(uint64_t){open_}[b]"
-                    normal = int(drawn.law == "normal")
+                    all_ = self._fresh("all")
+                    self._scratch(all_, size)
+                    keys = Array("keys", drawn.key, "")
+                    self._pointer(keys, f"{all_}_keys", 1, "const uint64_t")
                     # Four numbers cost as much as one: where many are needed, all are drawn.
                     before.extend(
                         [
                             f"if ({count} * 4 < rows * {array.pre}) {{\n#pragma omp simd\n{loop}",
                             f"{c}[b] = {law}_AT({key}, step, {at});",
-                            "} else {",
-                            f"FILL_REAL({all_}, {key}s, 1, (int64_t)rows * {array.pre}, step, "
-                            f"{first}, {normal});",
+                            f"}} else {{\n{self._fill(array, all_, drawn.law)}",
                             f"{loop} {c}[b] = {all_}[{open_}[b] - i0 * {array.pre}];\n}}",
                         ]
                     )
@@ -201,3 +246,13 @@ class Devices(Writer):
             *["#pragma omp simd", f"{loop} {{", *work, "}"],
             *[f"for (int b = 0; b < {count}; b++) {{", where, used, *scatter, "}"],
         ]
+
+
+def _worth(roots: Sequence[Node]) -> int:
+    """Return how many elements are computed in the time in which one is taken and put back.
+
+    Vectors take elements as they come; the more functions there are, the more a law costs wherever
+    it is computed.
+    """
+    functions = sum(COSTS.get(node.kind, 0) for node in walk(*roots))
+    return 4 if not functions else 2 if functions <= 8 else 1

@@ -15,11 +15,14 @@ typedef uint32_t UBITS;
 #define SMALLEST 1.17549435e-38f
 #define LARGEST 88.72284f
 #define LEAST -87.33654f
+#define BEYOND 88.37f
 #define FLOOR floorf
 #define CEIL ceilf
 #define SQRT sqrtf
 #define FABS fabsf
 #define POW powf
+#define FMA __builtin_fmaf
+#define COPYSIGN __builtin_copysignf
 #define LN ln_float
 #define TURN turn_float
 #define UNIFORM UNIFORM_FLOAT
@@ -36,11 +39,14 @@ typedef uint64_t UBITS;
 #define SMALLEST 2.2250738585072014e-308
 #define LARGEST 709.782712893384
 #define LEAST -708.3964185322641
+#define BEYOND 709.43
 #define FLOOR floor
 #define CEIL ceil
 #define SQRT sqrt
 #define FABS fabs
 #define POW pow
+#define FMA __builtin_fma
+#define COPYSIGN __builtin_copysign
 #define LN ln_double
 #define TURN turn_double
 #define UNIFORM UNIFORM_DOUBLE
@@ -61,31 +67,53 @@ static inline BITS to_bits(REAL value)
     return bits;
 }
 
+/* a b + c, rounded once where the processor does so in one instruction */
+static inline REAL PLUS(REAL a, REAL b, REAL c)
+{
+#ifdef __FMA__
+    return FMA(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* a/c for a constant c with the reciprocal r: the quotient, and what its remainder adds to it */
+static inline REAL OVER(REAL a, REAL c, REAL r)
+{
+#ifdef __FMA__
+    const REAL quotient = a * r, rest = FMA(-c, quotient, a);
+    return rest == rest ? FMA(rest, r, quotient) : quotient; /* none where something is infinite */
+#else
+    (void)r;
+    return a / c;
+#endif
+}
+
 /* e^r - 1 and 2^k for x = k ln 2 + r; x within the range of exponents, or NaN */
 static inline REAL reduced(REAL x, REAL *power)
 {
-    const REAL shifted = x * R(1.4426950408889634) + MAGIC;
+    const REAL shifted = PLUS(x, R(1.4426950408889634), MAGIC);
     const REAL k = shifted - MAGIC;
 #ifdef SINGLE
-    const REAL r = (x - k * 0.693359375f) - k * -2.12194440e-4f;
+    const REAL r = PLUS(k, 2.12194440e-4f, PLUS(k, -0.693359375f, x));
     REAL p = R(0.0001984126984126984);
 #else
-    const REAL r = (x - k * 0.6931471803691238) - k * 1.9082149292705877e-10;
+    const REAL r = PLUS(k, -1.9082149292705877e-10, PLUS(k, -0.6931471803691238, x));
     REAL p = 1.1470745597729725e-11;
-    p = p * r + 1.6059043836821613e-10;
-    p = p * r + 2.08767569878681e-09;
-    p = p * r + 2.505210838544172e-08;
-    p = p * r + 2.755731922398589e-07;
-    p = p * r + 2.7557319223985893e-06;
-    p = p * r + 2.48015873015873e-05;
-    p = p * r + 0.0001984126984126984;
+    p = PLUS(p, r, 1.6059043836821613e-10);
+    p = PLUS(p, r, 2.08767569878681e-09);
+    p = PLUS(p, r, 2.505210838544172e-08);
+    p = PLUS(p, r, 2.755731922398589e-07);
+    p = PLUS(p, r, 2.7557319223985893e-06);
+    p = PLUS(p, r, 2.48015873015873e-05);
+    p = PLUS(p, r, 0.0001984126984126984);
 #endif
-    p = p * r + R(0.001388888888888889);
-    p = p * r + R(0.008333333333333333);
-    p = p * r + R(0.041666666666666664);
-    p = p * r + R(0.16666666666666666);
-    p = p * r + R(0.5);
-    p = p * r * r + r;
+    p = PLUS(p, r, R(0.001388888888888889));
+    p = PLUS(p, r, R(0.008333333333333333));
+    p = PLUS(p, r, R(0.041666666666666664));
+    p = PLUS(p, r, R(0.16666666666666666));
+    p = PLUS(p, r, R(0.5));
+    p = PLUS(p * r, r, r);
     *power = of_bits((BITS)((UBITS)(to_bits(shifted) - to_bits(MAGIC) + BIAS) << DIGITS));
     return p;
 }
@@ -95,26 +123,26 @@ static inline REAL EXP(REAL x)
     REAL power, inside = x > LARGEST ? LARGEST : x;
     inside = inside < LEAST ? LEAST : inside;
     /* half of the exponent first: 2^128 (2^1024) has no bits of its own */
-    const REAL less = inside * R(0.5), once = reduced(less, &power) * power + power;
+    const REAL less = inside * R(0.5), p = reduced(less, &power), once = PLUS(p, power, power);
     const REAL value = once * once;
     return x > LARGEST ? (REAL)INFINITY : x < LEAST ? R(0.0) : value;
 }
 
 static inline REAL EXPM1(REAL x)
 {
-    REAL power, inside = x > LARGEST - R(1.0) ? LARGEST - R(1.0) : x;
+    REAL power, inside = x > BEYOND ? BEYOND + R(0.6) : x;
     inside = inside < R(-60.0) ? R(-60.0) : inside;
     const REAL p = reduced(inside, &power);
-    return x > LARGEST - R(1.0) ? (REAL)INFINITY : p * power + (power - R(1.0));
+    return PLUS(p, power, power - R(1.0)); /* beyond, the power is infinite */
 }
 
 static inline REAL TANH(REAL x)
 {
     REAL power, size = FABS(x);
     size = size > R(22.0) ? R(22.0) : size;
-    const REAL p = reduced(size + size, &power), less = p * power + (power - R(1.0));
+    const REAL p = reduced(size + size, &power), less = PLUS(p, power, power - R(1.0));
     const REAL value = less / (less + R(2.0));
-    return x < R(0.0) ? -value : value;
+    return COPYSIGN(value, x);
 }
 
 static inline REAL LOG(REAL x)
@@ -149,7 +177,11 @@ static inline REAL LOG(REAL x)
     return x > R(0.0) ? (x < (REAL)INFINITY ? value : x) : below;
 }
 
-static inline REAL SIGN(REAL x) { return (x > R(0.0) ? R(1.0) : R(0.0)) - (x < R(0.0) ? R(1.0) : R(0.0)); }
+static inline REAL SIGN(REAL x)
+{
+    const REAL one = COPYSIGN(R(1.0), x);
+    return FABS(x) > R(0.0) ? one : R(0.0);
+}
 
 static inline REAL CLIP(REAL x, REAL low, REAL high)
 {
@@ -177,6 +209,15 @@ static inline REAL UNIFORM_AT(uint64_t key, uint64_t step, uint64_t element)
     return UNIFORM((uint32_t)(element & 2 ? high : low));
 }
 
+/* How many n < count have busy[n] == 1 */
+static inline int OPEN(const uint8_t *restrict busy, int count)
+{
+    int found = 0;
+    for (int n = 0; n < count; n++)
+        found += busy[n];
+    return found;
+}
+
 /* Write first + n for every n < count with busy[n] != 0; return how many. Behind busy is room.
  * The last vector of 16 is filled with the first of them: work on it is done in whole vectors.
  */
@@ -197,13 +238,95 @@ static inline int INDICES(uint8_t *restrict busy, int count, int first, int32_t 
     return found;
 }
 
-/* c = a b for a (M, K) with steps am and ak, b (K, N) with rows bk apart, c (M, N) with rows cm */
+/* Products of matrices. What is added up is rounded once where the processor does so in one
+ * instruction; nothing depends on how a sum is rounded, only on that it always is so alike.
+ */
 #define LANES (64 / (int)sizeof(REAL))
 typedef REAL VEC __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+typedef REAL HALF __attribute__((vector_size(32)));
+typedef REAL QUARTER __attribute__((vector_size(16)));
+#ifdef __clang__
+#define CONTRACT _Pragma("clang fp contract(fast)")
+#else
+#define CONTRACT
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
+/* The sum of a vector, half by half. */
+static inline REAL TOTAL(VEC v)
+{
+    HALF half[2];
+    memcpy(half, &v, sizeof half);
+    const HALF sum = half[0] + half[1];
+    QUARTER quarter[2];
+    memcpy(quarter, &sum, sizeof quarter);
+    const QUARTER four = quarter[0] + quarter[1];
+    REAL total = four[0] + four[1];
+    for (int n = 2; n < LANES / 4; n++)
+        total += four[n];
+    return total;
+}
+
+/* The sum over n < N of a[n] */
+static REAL SUM(int N, const REAL *restrict a)
+{
+    VEC sum = {0};
+    int n = 0;
+    for (; n + LANES <= N; n += LANES)
+        sum += *(const VEC *)(a + n);
+    REAL total = TOTAL(sum);
+    for (; n < N; n++)
+        total += a[n];
+    return total;
+}
+
+/* c[m] = sum over k of a[m, k] b[k], for rows of K numbers */
+static void ROWS(int M, int K, const REAL *restrict a, const REAL *restrict b, REAL *restrict c)
+{
+    CONTRACT
+    for (int m = 0; m < M; m++) {
+        const REAL *row = a + m * K;
+        VEC sum = {0}, other = {0};
+        int k = 0;
+        for (; k + 2 * LANES <= K; k += 2 * LANES) {
+            sum += *(const VEC *)(row + k) * *(const VEC *)(b + k);
+            other += *(const VEC *)(row + k + LANES) * *(const VEC *)(b + k + LANES);
+        }
+        for (; k + LANES <= K; k += LANES)
+            sum += *(const VEC *)(row + k) * *(const VEC *)(b + k);
+        REAL total = TOTAL(sum + other);
+        for (; k < K; k++)
+            total += row[k] * b[k];
+        c[m] = total;
+    }
+}
+
+/* c[k] = sum over m of b[m] a[m, k], for rows of K numbers */
+static void COLUMNS(int M, int K, const REAL *restrict a, const REAL *restrict b, REAL *restrict c)
+{
+    CONTRACT
+    int k = 0;
+    for (; k + LANES <= K; k += LANES) {
+        VEC sum = {0};
+        for (int m = 0; m < M; m++)
+            sum += b[m] * *(const VEC *)(a + m * K + k);
+        *(VEC *)(c + k) = sum;
+    }
+    for (; k < K; k++) {
+        REAL total = R(0.0);
+        for (int m = 0; m < M; m++)
+            total += b[m] * a[m * K + k];
+        c[k] = total;
+    }
+}
+
+/* c = a b for a (M, K) with steps am and ak, b (K, N) with rows bk apart, c (M, N) with rows cm */
 
 static inline __attribute__((always_inline)) void TILE(int rows, int columns, int K,
     const REAL *restrict a, int am, int ak, const REAL *restrict b, int bk, REAL *restrict c, int cm)
 {
+    CONTRACT
     VEC sum[4][2];
     for (int m = 0; m < rows; m++)
         for (int v = 0; v < columns; v++)
@@ -219,9 +342,10 @@ static inline __attribute__((always_inline)) void TILE(int rows, int columns, in
             *(VEC *)(c + m * cm + v * LANES) = sum[m][v];
 }
 
-static inline __attribute__((always_inline)) void PRODUCT(int M, int N, int K,
+static void PRODUCT(int M, int N, int K,
     const REAL *restrict a, int am, int ak, const REAL *restrict b, int bk, REAL *restrict c, int cm)
 {
+    CONTRACT
     int n = 0;
     for (; n + 2 * LANES <= N; n += 2 * LANES) {
         int m = 0;
@@ -247,3 +371,6 @@ static inline __attribute__((always_inline)) void PRODUCT(int M, int N, int K,
         }
     }
 }
+#ifndef __clang__
+#pragma GCC pop_options
+#endif

@@ -90,9 +90,8 @@ class Layers(Symbols):
         self.flush(k)
         target, units = self._target(k, line.name.removesuffix("_post")), self.units[k]
         self.body += [
-            f"for (int q = 0; q < {self.S}; q++) {{\nREAL sum = R(0.0);",
-            "#pragma omp simd reduction(+:sum)",
-            f"for (int u = 0; u < {units}; u++) sum += {source}[q*{units} + u];",
+            f"for (int q = 0; q < {self.S}; q++) {{",
+            f"const REAL sum = SUM({units}, {source} + q*{units});",
             f"for (int u = 0; u < {units}; u++) {target}[q*{units} + u] = sum;\n}}",
         ]
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pcsim.errors import UnsupportedError
-from pcsim.native.compiler import library
+from pcsim.native.compiler import library, pool
 from pcsim.native.devices import LINE, Devices, Elements
 from pcsim.native.formula import Node, apply, evaluate, names, number, parse, symbol
 from pcsim.native.writer import Array, Program, Value, Var, prelude
@@ -260,7 +258,7 @@ class Place:
             part(0, chips)
         else:
             bounds = np.linspace(0, chips, threads + 1).astype(int).tolist()
-            list(_pool(threads).map(part, bounds[:-1], bounds[1:]))
+            list(pool(threads).map(part, bounds[:-1], bounds[1:]))
         return out
 
     def _tensor(
@@ -302,8 +300,3 @@ def _reshaped(post: int, pre: int, size: int) -> tuple[int, int]:
         if post % rows == 0:
             return post // rows, pre * rows
     return post, pre
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)

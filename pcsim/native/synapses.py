@@ -94,6 +94,18 @@ class Synapses(Layers):
                     f"{target}[q*{n_post} + i] {add} {gain} * sum;\n}}",
                 ]
                 continue
+            matrix = self._stored(term.synapse)
+            if S == 1 and pre and matrix:
+                plain = gain == "R(1.0)" and not number_
+                into = target if plain else self._fresh("product")
+                self.body.append(f"ROWS({n_post}, {n_pre}, {matrix}, {pre}, {into});")
+                if not plain:
+                    self._scratch(into, n_post)
+                    each = gain.replace("[q*", "[0*")
+                    self.body.append(
+                        f"for (int i = 0; i < {n_post}; i++) {target}[i] {add} {each} * {into}[i];"
+                    )
+                continue
             if S > 1 and pre:
                 wide = -(-n_post // 16) * 16
                 turned, product = self._fresh("turned"), self._fresh("product")
@@ -125,17 +137,14 @@ class Synapses(Layers):
 
     def _total(self, source: str, units: int, largest: bool = False) -> list[str]:
         """Return the beginning of a loop over samples with the sum, or maximum, over a layer."""
-        each = f"{source}[q*{units} + u]" if source else "R(1.0)"
         if largest:
+            each = f"{source}[q*{units} + u]"
             return [
                 f"for (int q = 0; q < {self.S}; q++) {{\nREAL sum = {source}[q*{units}];",
                 f"for (int u = 1; u < {units}; u++) if ({each} > sum) sum = {each};",
             ]
-        return [
-            f"for (int q = 0; q < {self.S}; q++) {{\nREAL sum = R(0.0);",
-            "#pragma omp simd reduction(+:sum)",
-            f"for (int u = 0; u < {units}; u++) sum += {each};",
-        ]
+        total = f"SUM({units}, {source} + q*{units})" if source else f"R({float(units)!r})"
+        return [f"for (int q = 0; q < {self.S}; q++) {{\nconst REAL sum = {total};"]
 
     def _sum_columns(
         self, k: int, target: str, factors: list[tuple[Term, str, str]], largest: bool = False
@@ -148,6 +157,7 @@ class Synapses(Layers):
             inner: list[str] = []
             weight = self._synapse(k, term.synapse, inner)
             sent = f" * {post}[q*{n_post} + i]" if post else ""
+            matrix = self._stored(term.synapse)
             into = target if not number_ and not pre else self._fresh("product")
             if into != target:
                 self._scratch(into, S * n_pre)
@@ -157,12 +167,6 @@ class Synapses(Layers):
                     f"for (int j = 0; j < {n_pre}; j++) {into}[q*{n_pre} + j] = {gain} * sum;\n}}",
                 ]
             elif S > 1 and post:
-                matrix = ""
-                if (
-                    term.synapse.kind == "symbol"
-                    and self.vars[term.synapse.name].index == "element"
-                ):
-                    matrix = self.vars[term.synapse.name].c
                 if not matrix:
                     matrix = self._fresh("matrix")
                     self._scratch(matrix, n_post * n_pre)
@@ -176,8 +180,10 @@ class Synapses(Layers):
                     f"PRODUCT({S}, {n_pre}, {n_post}, {post}, {n_post}, 1, {matrix}, {n_pre}, "
                     f"{into}, {n_pre});"
                 )
-                if gain != "R(1.0)":
-                    self.body.append(f"for (int j = 0; j < {S * n_pre}; j++) {into}[j] *= {gain};")
+                self.body += self._times(into, S * n_pre, gain)
+            elif post and matrix:
+                self.body.append(f"COLUMNS({n_post}, {n_pre}, {matrix}, {post}, {into});")
+                self.body += self._times(into, n_pre, gain)
             else:
                 self.body += [
                     f"for (int q = 0; q < {S}; q++) {{",
@@ -194,6 +200,17 @@ class Synapses(Layers):
                 self.body.append(
                     f"for (int j = 0; j < {S * n_pre}; j++) {target}[j] {add} {into}[j]{own};"
                 )
+
+    def _stored(self, node: Node) -> str:
+        """Return the array that an expression of synapses is, "" where it is computed."""
+        if node.kind != "symbol" or self.vars[node.name].index != "element":
+            return ""
+        return self.vars[node.name].c
+
+    def _times(self, array: str, count: int, gain: str) -> list[str]:
+        return (
+            [] if gain == "R(1.0)" else [f"for (int j = 0; j < {count}; j++) {array}[j] *= {gain};"]
+        )
 
     def _signal(
         self, k: int, node: Node, array: Elements, name: str, *, each: bool = False

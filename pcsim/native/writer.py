@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from torch import Tensor
 
-from pcsim.native.formula import Node, walk
+from pcsim.native.formula import ONE, Node, apply, walk
 
 Value = float | Tensor
 
@@ -119,6 +119,7 @@ class Writer:
         moves: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Write what computes some nodes; return the C expressions of their values."""
+        roots = self._gathered(roots)
         text: dict[Node, str] = {}
         fixed: dict[Node, bool] = {}
         wanted = set(roots)
@@ -130,7 +131,7 @@ class Writer:
             if node.kind == "number":
                 fixed[node] = True
             elif node.kind == "symbol":
-                fixed[node] = not node.name.startswith("$") and self._fixed(node.name)
+                fixed[node] = self._constant_symbol(node.name)
             else:
                 fixed[node] = all(fixed[arg] for arg in node.args)
 
@@ -147,15 +148,45 @@ class Writer:
             if node.kind == "symbol":
                 text[node] = leaf(node.name)
                 continue
-            value = _operation(
-                node, [of(arg) for arg in node.args], (moves or {}).get("$moves", "")
-            )
+            args = [of(arg) for arg in node.args]
+            if node.kind == "div" and fixed[node.args[1]]:
+                value = f"OVER({', '.join(args)}, {self._slot(apply('div', ONE, node.args[1]))})"
+            else:
+                value = _operation(node, args, (moves or {}).get("$moves", ""))
             if uses.get(node, 0) > 1 or (node in wanted and node.args):
                 name = self._fresh("v")
                 into.append(f"const REAL {name} = {value};")
                 value = name
             text[node] = value
         return [of(root) for root in roots]
+
+    def _constant_symbol(self, name: str) -> bool:
+        return not name.startswith("$") and self._fixed(name)
+
+    def _gathered(self, roots: Sequence[Node]) -> list[Node]:
+        """Return the same with the constants of every product brought together, as one factor."""
+        fixed: dict[Node, bool] = {}
+        split: dict[Node, tuple[Node, Node]] = {}
+        """Every node as a constant times the rest."""
+        for node in walk(*roots):
+            fixed[node] = (
+                self._constant_symbol(node.name)
+                if node.kind == "symbol"
+                else all(fixed[arg] for arg in node.args)
+            )
+            if fixed[node]:
+                split[node] = (node, ONE)
+                continue
+            parts = [split[arg] for arg in node.args]
+            if node.kind == "mul":
+                (a, x), (b, y) = parts
+                split[node] = (apply("mul", a, b), apply("mul", x, y))
+            elif node.kind == "neg":
+                split[node] = (apply("neg", parts[0][0]), parts[0][1])
+            else:
+                args = (_product(*part) for part in parts)
+                split[node] = (ONE, apply(node.kind, *args) if node.args else node)
+        return [_product(*split[root]) for root in roots]
 
     def _slot(self, node: Node) -> str:
         """Return the constant that stands for an expression of constants."""
@@ -165,6 +196,12 @@ class Writer:
             self.out.numbers.append(node)
             self._slots[node] = name
         return self._slots[node]
+
+
+def _product(constant: Node, rest: Node) -> Node:
+    if rest is ONE:
+        return constant
+    return apply("neg", rest) if constant.number == -1.0 else apply("mul", rest, constant)
 
 
 def _literal(value: float) -> str:
