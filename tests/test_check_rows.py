@@ -98,6 +98,35 @@ def test_rows_are_known_by_content(settings, runs):
     assert runs.done == 10
 
 
+CHIP_FILE = '[pieces.noise]\nkind = "array_read_noise"\nsigma = {}\nreference = "range"\n'
+
+
+def test_a_chip_file_is_known_by_what_it_holds(tmp_path, runs):
+    """Edited, its row runs anew; as before, it does not."""
+    chip, folder = tmp_path / "mine.toml", tmp_path / "rows"
+    data = configuration.read(_written(tmp_path / "b.toml", CONFIG.split("[hardware.pieces")[0]))
+    data["hardware"]["preset"] = str(chip)
+
+    def checked(sigma):
+        chip.write_text(CHIP_FILE.format(sigma))
+        setting = configuration.parse(data)
+        chip.unlink()  # what was read is in the configuration
+        return check(setting, search=False, twins=False, rows=folder).answer.accuracy
+
+    first = checked(0.01)
+    assert runs.done == 3
+    edited = checked(0.9)
+    assert runs.done == 3 + 1, "the chip's own row"
+    assert (first != edited).any()
+    np.testing.assert_array_equal(checked(0.01), first)
+    assert runs.done == 4
+
+
+def _written(path, text):
+    path.write_text(text)
+    return path
+
+
 def test_a_damaged_row_is_refused(settings, runs):
     folder = Path("a.h5.rows")
     check(settings, twins=False, rows=folder)

@@ -104,6 +104,8 @@ def test_marginal_says_how_many_chips_would_decide():
     assert found.would_decide == f"about {number} chips would decide"
     good = round(31 / 32 * number)
     assert binom.sf(good - 1, number, 0.9) <= 0.05
+    fewer = int(number / 1.25)
+    assert binom.sf(round(31 / 32 * fewer) - 1, fewer, 0.9) > 0.05, "no more than are needed"
     at_limit = answer([0.9] * 36 + [0.7] * 4)
     assert "no number of chips decides" in at_limit.would_decide
     assert answer([0.9] * 32).would_decide == ""
@@ -180,6 +182,19 @@ def test_identical_chips_have_no_interval():
     assert answer([0.8], identical=True).outcome == "trains with loss"
     assert answer([0.1], identical=True).outcome == "fails"
     assert answer([0.9]).outcome == "marginal", "the control: one chip of many"
+
+
+def test_a_share_at_the_yield_reaches_it():
+    """Of either end of an interval; only identical chips have ends that are ratios."""
+    assert answer([0.9] * 9 + [0.1], identical=True).outcome == "trains"
+    seeds = [[0.9 - loss] * 9 + [0.1] for loss in (0.01, 0.03, 0.05)]
+    doubtful = answer(seeds, identical=True)
+    assert (doubtful.good.low, doubtful.good.high) == (0.0, 0.9)
+    assert doubtful.outcome == "marginal"
+
+
+def test_half_of_what_was_learnt_is_enough():
+    assert answer([0.5] * 40, reference=0.9).has_learnt.all(), "exactly half above the guess"
 
 
 def test_a_chance_is_the_commonest_class_with_a_bound():

@@ -70,6 +70,13 @@ MUTANTS: list[Mutant] = [
         ("(error, 0.0, -error)", "(0.0, 0.0, 0.0)"),
         ("return self._above(doubt) is None", "return False"),
         ("return self._above(doubt) is None", "return True"),
+        ("MOST = 10_000", "MOST = 40"),
+        ("total = ceil(total * 1.1)", "total = ceil(total * 9)"),
+        ("part.count == self.criterion.yield_ * self.chips", "False"),
+        ('return "trains with loss" if learns else "fails"', 'return "fails"'),
+        ('return "trains" if trains else "marginal"', 'return "trains"'),
+        ("if part.low >= self.criterion.yield_", "if part.low > self.criterion.yield_"),
+        ("return None if part.high >=", "return None if part.high >"),
     ),
     *_in(
         "pcsim/report/answer.py",
