@@ -197,7 +197,7 @@ class Convergence(Frozen):
     atol: NotNegative = 1e-12
     """Tolerance per window, as part of the initial energy: for energies that fall to zero."""
     max_steps: Count = 100_000
-    """A replica that has not stopped by then is called running."""
+    """A replica that has not stopped by then is judged by its trend: descending, rising, …"""
 
 
 class Grid(Frozen):

@@ -11,6 +11,7 @@ from pcsim.store import Result
 from pcsim.verdict import Verdict, verdict_from
 
 if TYPE_CHECKING:
+    import xarray
     from matplotlib.figure import Figure
 
 
@@ -22,12 +23,19 @@ class Recording(Result):
         """The whole description of what was simulated."""
         return configuration.from_json(str(self.attrs["config"]))
 
+    def to_xarray(self) -> xarray.Dataset:
+        """Return all variables with axes, labels and units; how far the run was as coordinates."""
+        dataset = super().to_xarray()
+        units = ("samples", "updates", "simulated_time")
+        names = {of + name for of in ("", "accuracy_") for name in units}
+        return dataset.set_coords([name for name in self.variables if name in names])
+
     def verdict(self) -> Verdict:
         """Return what became of every chip."""
         if "verdict.outcome" not in self.variables:
             raise UnsupportedError(
-                "Recording.verdict: is about chips in continuous time; a discrete run has "
-                "'train_energy' and 'accuracy' instead"
+                "Recording.verdict: is about chips in continuous time and automatic runs; a "
+                "training in epochs has 'train_energy' and 'accuracy' instead"
             )
         return verdict_from(self)
 
@@ -36,7 +44,7 @@ class Recording(Result):
         from pcsim.plots import chip_run, training_curves
 
         shown = title or f"{self._rule} on {self.config.data.name}"
-        if "verdict.outcome" in self.variables:
+        if "time" in self.coords:
             return chip_run(self, shown)
         if {"train_energy", "test_accuracy"} <= set(self.variables):
             return training_curves({self._rule: self}, shown)

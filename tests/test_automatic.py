@@ -64,7 +64,7 @@ def test_steps_are_those_of_the_equations(plain):
 def test_energy_never_rises_and_the_run_ends_by_itself(plain):
     curve = energies(plain, 0)
     assert (np.diff(curve) <= 0).all()
-    assert plain["outcome"].tolist() == ["converged"]
+    assert plain["verdict.outcome"].tolist() == ["converged"]
     assert WINDOW < len(curve) < 3000
     # the criterion holds at the end and at no step before
     assert stop_of(curve, WINDOW, RTOL) == len(curve)
@@ -82,7 +82,7 @@ def test_a_sharper_criterion_goes_on_along_the_same_curve(plain):
 def test_a_tolerance_of_the_initial_energy_ends_the_run_earlier(plain):
     early = run(setting(convergence={"atol": 0.05}))
     curve = energies(early, 0)
-    assert early["outcome"].tolist() == ["converged"]
+    assert early["verdict.outcome"].tolist() == ["converged"]
     assert len(curve) < len(energies(plain, 0))
     assert stop_of(curve, WINDOW, RTOL, atol=0.05) == len(curve)
 
@@ -108,7 +108,7 @@ def test_replicas_stop_on_their_own(axis, values, optimizer):
             changes.setdefault(section, {})[axis] = value
             alone = run(setting(**changes))
             assert together["steps"][k, s] == alone["steps"][0]
-            assert together["outcome"][k, s] == alone["outcome"][0] == "converged"
+            assert together["verdict.outcome"][k, s] == alone["verdict.outcome"][0] == "converged"
             np.testing.assert_allclose(
                 energies(together, k, s), energies(alone, 0), rtol=1e-9, err_msg=f"{k} {s}"
             )
@@ -127,7 +127,7 @@ def test_replicas_stop_on_their_own(axis, values, optimizer):
 def test_divergence_is_marked_and_the_others_go_on(plain, axis, wild):
     tame = {"alpha": 0.05, "gamma": 0.2}[axis]
     both = run(setting(grid={axis: [wild, tame]}))
-    assert both["outcome"][:, 0].tolist() == ["diverged", "converged"]
+    assert both["verdict.outcome"][:, 0].tolist() == ["diverged", "converged"]
     steps = both["steps"][:, 0]
     assert steps[1] == plain["steps"][0]
     np.testing.assert_allclose(energies(both, 1, 0), energies(plain, 0), rtol=1e-10)
@@ -141,7 +141,7 @@ def test_divergence_is_marked_and_the_others_go_on(plain, axis, wild):
 
 def test_a_rising_energy_is_not_convergence():
     rising = run(setting(schedule={"gamma": 1.55}, convergence={"max_steps": 80}))
-    assert rising["outcome"].tolist() == ["running"]
+    assert rising["verdict.outcome"].tolist() == ["rising"]
     assert energies(rising, 0)[-1] > 1e3 * energies(rising, 0)[0]
 
 
@@ -152,15 +152,38 @@ def test_negative_energies_converge_by_their_rate_too():
     curve = energies(result, 0)
     assert curve[0] > 0
     assert curve[-1] < 0
-    assert result["outcome"].tolist() == ["converged"]
+    assert result["verdict.outcome"].tolist() == ["converged"]
     assert stop_of(curve, WINDOW, RTOL) == len(curve)
 
 
-def test_out_of_steps_is_running(plain):
+def test_out_of_steps_is_still_on_its_way_down(plain):
     short = run(setting(convergence={"max_steps": 30}))
-    assert short["outcome"].tolist() == ["running"]
+    assert short["verdict.outcome"].tolist() == ["descending"]
     assert short["steps"].tolist() == [30]
     np.testing.assert_array_equal(short["energy"][0], plain["energy"][0, :30])
+
+
+@pytest.mark.filterwarnings("ignore::pcsim.stability.StabilityWarning")
+@pytest.mark.parametrize(
+    ("gamma", "alpha", "outcome"),
+    [(0.2, 0.05, "converged"), (1.6, 0.05, "diverged"), (0.2, 0.002, "descending")],
+)
+def test_the_verdict_is_that_of_the_same_run_in_continuous_time(gamma, alpha, outcome):
+    """Euler's steps of size dt = γ τ_x, with τ_w = dt/α, are these steps."""
+    changes = {"schedule": {"gamma": gamma}, "learning": {"alpha": alpha}}
+    changes |= {"convergence": {"max_steps": 3000 if outcome == "converged" else 300}}
+    discrete = run(setting(**changes))
+    in_time = {"run": {"backend": "continuous", "engine": "torch"}, "record": {"every": 1}}
+    chips = run(setting(**changes, **in_time))
+    one, other = discrete.verdict(), chips.verdict()
+    assert one.outcome.tolist() == other.outcome.tolist() == [outcome]
+    for name in ("start", "floor", "spread", "settled_at", "diverged_at", "rises", "accuracy"):
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-9, err_msg=name
+        )
+    for name in ("samples", "updates", "simulated_time"):
+        np.testing.assert_allclose(discrete[name], chips[name], rtol=1e-12, err_msg=name)
+    assert (discrete.attrs["kind"], chips.attrs["kind"]) == ("automatic", "chips")
 
 
 def test_result_is_stored_with_names(tmp_path):
@@ -168,7 +191,9 @@ def test_result_is_stored_with_names(tmp_path):
     done = run(one, tmp_path / "a.h5")
     back = store.load(tmp_path / "a.h5")
     assert back.variables["energy"].dims == ("gamma", "seed", "step")
-    assert back.variables["outcome"].dims == ("gamma", "seed")
+    assert back.variables["verdict.outcome"].dims == ("gamma", "seed")
+    assert back.variables["simulated_time"].dims == ("gamma", "step")
+    np.testing.assert_allclose(back["simulated_time"][:, -1], [40 * 0.1, 40 * 0.3])
     np.testing.assert_array_equal(back["gamma"], [0.1, 0.3])
     np.testing.assert_array_equal(back["energy"], done["energy"])
     assert config.from_json(str(back.attrs["config"])) == one

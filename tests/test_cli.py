@@ -183,7 +183,7 @@ def test_automatic_run_prints_its_outcome(call, folder):
     code, out, _ = call("run", "small.toml", *arguments)
     assert code == 0
     result = store.load(folder / "out/small.h5")
-    assert out.count("running") == 2
+    assert out.count("descending") == 2
     assert f"{result['energy'][1, -1]:.4g}" in out
 
 

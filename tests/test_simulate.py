@@ -236,9 +236,13 @@ def test_recordings(tmp_path):
     assert dataset["accuracy"].dims == ("seed",)
     np.testing.assert_array_equal(dataset["energy"], recording["energy"])
     assert dataset["time"].attrs["units"] == "s"
+    assert {"samples", "updates", "simulated_time", "accuracy_updates"} < set(dataset.coords)
+    np.testing.assert_allclose(dataset["accuracy_samples"], [6])
+    ends = recording["accuracy_updates"] * recording.attrs["time_step"]
+    np.testing.assert_allclose(recording["accuracy_simulated_time"], ends)
     assert recording.config.run.seeds == (1, 4)
     discrete = simulate(SMALL, DIGITS, learner=Learner(rule="bp"))
-    with pytest.raises(UnsupportedError, match="chips in continuous time"):
+    with pytest.raises(UnsupportedError, match="continuous time and automatic runs"):
         discrete.verdict()
 
 

@@ -66,7 +66,7 @@ def collect(
 def keep(result: Result, path: Path, study: str) -> None:
     """Store the result of a study, and remove its cells."""
     claim(path, study)
-    attrs = {**result.attrs, STUDY: study}
+    attrs = {**result.attrs, "kind": "study", STUDY: study}
     marked = Result(result.variables, result.coords, attrs, result.coord_attrs)
     store.save(marked, path, overwrite=True)
     cells_of(path).forget()

@@ -262,6 +262,7 @@ class Check:
                 shaped = values if own else values[:, 0]
                 variables[f"twin.{key}"] = Variable(dims, shaped, about)
         attrs = dict(chip.attrs) | {
+            "kind": "check",
             "check": self.sentence(),
             "outcome": self.outcome,
             "passed": int(self.passed),

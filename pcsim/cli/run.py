@@ -103,15 +103,17 @@ def _automatic_summary(result: Result) -> Table:
     import numpy as np
     from rich.table import Table
 
-    dims = result.variables["outcome"].dims
+    dims = result.variables["verdict.outcome"].dims
     accuracies = [n for n in ("train_accuracy", "test_accuracy") if n in result.variables]
     table = Table(title="automatic run: full batch, no control signal")
     for column in (*dims, "outcome", "steps", "energy", *(f"{n}, %" for n in accuracies)):
         table.add_column(column.replace("_", " "), justify="right")
-    for cell in np.ndindex(result["outcome"].shape):
+    for cell in np.ndindex(result["verdict.outcome"].shape):
         labels = [f"{result.coords[a][k]:g}" for a, k in zip(dims, cell, strict=True)]
         steps = int(result["steps"][cell])
         final = result["energy"][cell][steps - 1]
         scores = [f"{100 * result[n][cell]:.2f}" for n in accuracies]
-        table.add_row(*labels, str(result["outcome"][cell]), str(steps), f"{final:.4g}", *scores)
+        table.add_row(
+            *labels, str(result["verdict.outcome"][cell]), str(steps), f"{final:.4g}", *scores
+        )
     return table

@@ -10,17 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pcsim.config import Config
+from pcsim.runner.progress import PROGRESS
 
 Array = npt.NDArray[Any]
-
-PROGRESS = {
-    "samples": "training samples presented (a presentation counts once, however long it is)",
-    "updates": "how often each weight was written",
-    "simulated_time": "simulated time; a discrete step takes gamma tau_x",
-    "epochs": "how often all training samples were presented",
-}
-"""The ways to say how far a training is."""
-UNITS = {"samples": "1", "updates": "1", "simulated_time": "s", "epochs": "1"}
 
 
 @dataclass(frozen=True, eq=False)

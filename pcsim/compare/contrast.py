@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pcsim.compare.agreement import ABOUT, agreement
-from pcsim.compare.contender import PROGRESS, UNITS, Array, Contender, Curve
+from pcsim.compare.contender import Array, Contender, Curve
 from pcsim.compare.interval import Gap, paired_gap, unpaired_gap
 from pcsim.compare.likeness import differences, settings_that_differ
 from pcsim.compare.target import default_target, to_target
+from pcsim.runner.progress import PROGRESS, UNITS
 from pcsim.store import Attr, Result, Variable
 
 KIND = "comparison"

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from pcsim import store
-from pcsim.compare.contender import PROGRESS, Array, Contender, Curve, unknown_progress
+from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
 from pcsim.compare.logs import OPTIONAL, REQUIRED, Reading, columns_of, require
 from pcsim.errors import ConfigError
+from pcsim.runner.progress import PROGRESS
 
 PLAIN = Reading()
 PER_SEED = ("parameters", "predictions")

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pcsim.compare.contender import PROGRESS
 from pcsim.plots import COLOURS, DASHES, Drawn, log_energy, plain
+from pcsim.runner.progress import PROGRESS
 from pcsim.store import Result
 
 LABELS = {

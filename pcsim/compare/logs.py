@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pcsim.compare.contender import PROGRESS, Array
+from pcsim.compare.contender import Array
 from pcsim.errors import ConfigError, UnsupportedError
+from pcsim.runner.progress import PROGRESS
 
 REQUIRED = ("seed", "test_accuracy")
 OPTIONAL = ("epoch", "step", *PROGRESS, "train_energy")

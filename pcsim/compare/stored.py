@@ -1,10 +1,6 @@
 """Contenders from the results of `pcsim run`: training, chips in continuous time, automatic.
 
-How far a run is at each record follows from its configuration:
-
-    samples         epochs · batches · B
-    updates         per batch: BP, PC, Z-IL 1; iPC T; in continuous time one per time step
-    simulated time  per batch: PC, iPC T γ τ_x; Z-IL L γ τ_x; BP none
+How far a run is at each record follows from its configuration (`pcsim.runner.progress`).
 """
 
 from __future__ import annotations
@@ -16,10 +12,9 @@ import numpy as np
 
 from pcsim import config as configuration
 from pcsim.compare.contender import Array, Contender, Curve, unknown_progress
-from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.frozen import dotted
-from pcsim.runner.timing import Timing
+from pcsim.runner.progress import Pace
 from pcsim.store import Result, Variable
 
 CHIP = "chip"
@@ -69,15 +64,16 @@ def from_result(name: str, source: str, result: Result, at: Mapping[str, float])
 
     final = mean(accuracy)
     assert final is not None
-    rate = Rate(config, result, at.get("gamma", config.schedule.gamma) if "gamma" in axes else None)
+    train = float(result.attrs.get("train_samples", np.nan))
+    pace = Pace(config, train, at.get("gamma", config.schedule.gamma) if "gamma" in axes else None)
     return Contender(
         name=name,
         source=source,
         fields=dotted(config.model_dump(mode="json")),
         seeds=result["seed"],
         accuracy=final,
-        accuracy_curve=_accuracy_curve(final, mean("test_accuracy"), result, rate),
-        energy_curve=_energy_curve(mean("train_energy"), mean("energy"), result, rate),
+        accuracy_curve=_accuracy_curve(final, mean("test_accuracy"), result, pace),
+        energy_curve=_energy_curve(mean("train_energy"), mean("energy"), result, pace),
         chips=take(accuracy) if population else None,
         parameters=None if population else take("parameters"),
         predictions=None if population else take("predictions"),
@@ -104,91 +100,44 @@ def _index(result: Result, axis: str, value: float, source: str) -> int:
     return int(found[0])
 
 
-class Rate:
-    """How samples, updates and simulated time go on in a run."""
-
-    def __init__(self, config: Config, result: Result, gamma: float | None) -> None:
-        train = float(result.attrs.get("train_samples", np.nan))
-        batch = config.learning.batch or train
-        self.train, self.batch = train, batch
-        self.batches = np.floor(train / batch)
-        """Per epoch."""
-        schedule, rule = config.schedule, config.schedule.rule
-        self.continuous = config.run.backend != "discrete"
-        self.automatic = config.run.automatic
-        if self.continuous:
-            timing = Timing.of(config)
-            settle = timing.settle if config.data.mode == "supervised" else 0
-            self.steps, self.dt = timing.present + settle, timing.dt
-        else:
-            depth = config.network.build().depth
-            self.steps = {"bp": 0, "zil": depth}.get(rule, schedule.T)
-            self.dt = (gamma or schedule.gamma) * config.circuit.tau_x
-        self.writes = self.steps if self.continuous or rule == "ipc" else 1
-        self.has_time = rule != "bp"
-
-    def after_epochs(self, epochs: Array) -> dict[str, Array]:
-        """Return the progress after whole epochs."""
-        batches = epochs * self.batches
-        time = batches * self.steps * self.dt if self.has_time else np.full(epochs.shape, np.nan)
-        return {
-            "samples": batches * self.batch,
-            "updates": batches * self.writes,
-            "simulated_time": time,
-            "epochs": epochs,
-        }
-
-    def after_steps(self, steps: Array) -> dict[str, Array]:
-        """Return the progress after steps of a run that writes at every step."""
-        shown = np.full(steps.shape, self.train)  # an automatic run presents everything once
-        if not self.automatic:
-            shown = steps / self.steps * self.batch
-        return {
-            "samples": shown,
-            "updates": steps,
-            "simulated_time": steps * self.dt,
-            "epochs": shown / self.train,
-        }
-
-
 def _for_seeds(progress: Mapping[str, Array], seeds: int) -> dict[str, Array]:
     return {name: np.broadcast_to(row, (seeds, len(row))) for name, row in progress.items()}
 
 
-def _accuracy_curve(final: Array, curve: Array | None, result: Result, rate: Rate) -> Curve:
+def _accuracy_curve(final: Array, curve: Array | None, result: Result, pace: Pace) -> Curve:
     seeds = len(final)
     if curve is None or curve.ndim == 1:  # an automatic discrete run: known at the end only
         progress = unknown_progress((seeds, 1))
         if "steps" in result.variables and result["steps"].shape == (seeds,):
-            progress = rate.after_steps(result["steps"][:, None].astype(float))
+            progress = pace.after_steps(result["steps"][:, None].astype(float))
         return Curve(final[:, None], progress)
     if "accuracy_time" in result.coords:
-        steps = np.round(result["accuracy_time"] / rate.dt)
-        return Curve(curve, _for_seeds(rate.after_steps(steps), seeds))
-    return Curve(curve, _for_seeds(rate.after_epochs(result["epoch"].astype(float)), seeds))
+        steps = np.round(result["accuracy_time"] / pace.dt)
+        return Curve(curve, _for_seeds(pace.after_steps(steps), seeds))
+    return Curve(curve, _for_seeds(pace.after_epochs(result["epoch"].astype(float)), seeds))
 
 
 def _energy_curve(
-    train: Array | None, energy: Array | None, result: Result, rate: Rate
+    train: Array | None, energy: Array | None, result: Result, pace: Pace
 ) -> Curve | None:
     if train is not None:
-        progress = rate.after_epochs(result["epoch"].astype(float))
+        progress = pace.after_epochs(result["epoch"].astype(float))
         return Curve(train, _for_seeds(progress, len(train)))
     if energy is None:
         return None
     if "step" in result.coords:
         steps = np.arange(1, energy.shape[1] + 1, dtype=float)
-        return Curve(energy, _for_seeds(rate.after_steps(steps), len(energy)))
+        return Curve(energy, _for_seeds(pace.after_steps(steps), len(energy)))
     total = energy.sum(-1)  # over the nodes
     # A record belongs to the state before its step.
-    steps = np.round(result["time"] / rate.dt) + 1
-    if rate.automatic or not np.isfinite(rate.batches):
-        return Curve(total, _for_seeds(rate.after_steps(steps), len(total)))
+    steps = np.round(result["time"] / pace.dt) + 1
+    if pace.automatic or not np.isfinite(pace.batches):
+        return Curve(total, _for_seeds(pace.after_steps(steps), len(total)))
     # As in a discrete training: at the end of each presentation, mean over each epoch.
-    at_end = steps % rate.steps == 0
+    at_end = steps % pace.steps == 0
     if at_end.any():
         total, steps = total[:, at_end], steps[at_end]
-    epoch = np.ceil(steps / (rate.batches * rate.steps)).astype(int)
+    epoch = np.ceil(steps / (pace.batches * pace.steps)).astype(int)
     epochs = np.unique(epoch)
     means = np.stack([total[:, epoch == one].mean(1) for one in epochs], 1)
-    return Curve(means, _for_seeds(rate.after_epochs(epochs.astype(float)), len(total)))
+    return Curve(means, _for_seeds(pace.after_epochs(epochs.astype(float)), len(total)))

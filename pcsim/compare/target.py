@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pcsim.compare.contender import PROGRESS, Array, Contender
+from pcsim.compare.contender import Array, Contender
+from pcsim.runner.progress import PROGRESS
 
 DEFAULT_SHARE = 0.95
 """Without a target: this share of the reference's mean final accuracy."""

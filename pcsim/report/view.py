@@ -41,10 +41,11 @@ class View:
 
     @property
     def kind(self) -> str:
-        """comparison, sweep, check, chips, automatic, training or result."""
+        """comparison, sweep, check, chips, automatic, training, study or result."""
         given = str(self.result.attrs.get("kind", ""))
         if given:
             return given
+        # Results of 0.1 do not say it.
         if "check_config" in self.result.attrs:
             return "check"
         if "verdict.outcome" in self.result.variables:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,12 +28,12 @@ from pcsim.errors import ConfigError
 from pcsim.interruption import Interruption
 from pcsim.runner.checkpoint import path_for, snapshot
 from pcsim.runner.convergence_window import ConvergenceWindow
+from pcsim.runner.progress import Pace, coordinates
 from pcsim.runner.results import attributes, final_state
 from pcsim.runner.training import CHECKPOINT_SECONDS, Training
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
-
-OUTCOMES = ("running", "converged", "diverged", "ringing")
+from pcsim.verdict import Verdict, judge
 
 
 class Automatic:
@@ -47,7 +48,7 @@ class Automatic:
         self.rule = self.training.rule
         self.energies: list[np.ndarray] = []
         self.steps = np.zeros(len(self.training.replicas), dtype=np.int64)
-        self.outcome = np.zeros(len(self.training.replicas), dtype=np.int64)
+        self.diverged = np.zeros(len(self.training.replicas), dtype=bool)
         self.window = ConvergenceWindow(config.convergence, len(self.training.replicas))
         self._save_to: Path | None = None
         self._between_steps = False
@@ -66,7 +67,7 @@ class Automatic:
             task = self.training.task
             self.rule.start(next(task.batches(self.training.replicas, 0, 0)))
         with Interruption() as stop:
-            while len(self.energies) < criterion.max_steps and (self.outcome == 0).any():
+            while len(self.energies) < criterion.max_steps and self._running.any():
                 self._between_steps = False
                 self._step()
                 self._between_steps = True
@@ -86,14 +87,18 @@ class Automatic:
         samples = len(self.training.task.train.x)
         energy = self.rule.energy().double().cpu().numpy() / samples
         self.energies.append(energy)
-        running = self.outcome == 0
+        running = self._running
         self.steps[running] = len(self.energies)
         self.window.add(energy)
-        self.outcome[running & self.window.converged] = OUTCOMES.index("converged")
-        self.outcome[running & self.window.ringing] = OUTCOMES.index("ringing")
-        self.outcome[running & self._lost(energy)] = OUTCOMES.index("diverged")
-        if (self.outcome[running] != 0).any() and (self.outcome == 0).any():
-            self.rule.stop(torch.as_tensor(self.outcome != 0))
+        self.diverged |= running & self._lost(energy)
+        still = self._running
+        if (running & ~still).any() and still.any():
+            self.rule.stop(torch.as_tensor(~still))
+
+    @property
+    def _running(self) -> np.ndarray:
+        """Which replicas have neither converged, nor ring, nor are lost."""
+        return np.asarray(~(self.window.converged | self.window.ringing | self.diverged))
 
     def _lost(self, energy: np.ndarray) -> np.ndarray:
         """Return which replicas have left the range in which their numbers mean something."""
@@ -106,7 +111,8 @@ class Automatic:
         if self._save_to is None or not self._between_steps:
             return False
         tensors = self.training.tensors() | _named("rule", self.rule.state())
-        arrays = {"energies": np.stack(self.energies), "steps": self.steps, "out": self.outcome}
+        arrays = {"energies": np.stack(self.energies), "steps": self.steps}
+        arrays["diverged"] = self.diverged
         arrays |= {f"window.{n}": np.asarray(v) for n, v in self.window.state().items()}
         tensors |= _named("run", {n: torch.as_tensor(v) for n, v in arrays.items()})
         kept = snapshot(self.config, tensors, self.training.progress)
@@ -119,18 +125,17 @@ class Automatic:
         rule = {n[5:]: t.to(device) for n, t in tensors.items() if n[:5] == "rule."}
         arrays = {n[4:]: t.numpy() for n, t in tensors.items() if n[:4] == "run."}
         self.energies = list(arrays["energies"])
-        self.steps, self.outcome = arrays["steps"].copy(), arrays["out"].copy()
+        self.steps, self.diverged = arrays["steps"].copy(), arrays["diverged"].copy()
         self.window.restore({n[7:]: v for n, v in arrays.items() if n[:7] == "window."})
         self.rule.restore(rule)
 
     def result(self) -> Result:
-        """Return energies, outcome and accuracy on named axes."""
+        """Return energies, verdict and accuracy on named axes."""
         replicas = self.training.replicas
         dims, unfold = replicas.dims, replicas.unfold
         energies = np.stack(self.energies, 1)
         # After its end a replica has no energy of its own making: mark, do not repeat.
         energies[np.arange(energies.shape[1])[None] >= self.steps[:, None]] = np.nan
-        names = np.asarray(OUTCOMES)[self.outcome]
         variables = {
             "energy": Variable(
                 (*dims, "step"),
@@ -138,23 +143,48 @@ class Automatic:
                 {"long_name": "energy F per sample", "units": "1"},
             ),
             "steps": Variable(dims, unfold(self.steps), {"long_name": "steps until the end"}),
-            "outcome": Variable(dims, unfold(names)),
         }
+        train = len(self.training.task.train.x)
+        counts = np.arange(1.0, energies.shape[1] + 1)
+        variables |= coordinates(self.config, train, "step", lambda pace: pace.after_steps(counts))
         if self.config.data.mode == "supervised":
             for name in ("train", "test"):
                 accuracy = self.training.accuracy(getattr(self.training.task, name))
                 variables[f"{name}_accuracy"] = Variable(dims, unfold(accuracy))
             variables["accuracy"] = variables["test_accuracy"]
+        read = variables["accuracy"].values.reshape(-1) if "accuracy" in variables else None
+        for name, value in self.verdict(read).columns().items():
+            variables[f"verdict.{name}"] = Variable(dims, unfold(value))
         task = self.training.task
         training = self.training
         predictions = partial(task.predictions, training.readout, training.params)
         variables |= final_state(self.config, training.params, replicas, predictions)
         attrs = attributes(
             self.config,
-            train_samples=len(task.train.x),
+            "automatic",
+            train_samples=train,
             data_origin=json.dumps(dict(task.origin)),
         )
         return Result(variables, replicas.coords, attrs)
+
+    def verdict(self, accuracy: np.ndarray | None = None) -> Verdict:
+        """Judge every replica by its energies, as a chip in continuous time is judged."""
+        energies, config = np.stack(self.energies, 1), self.config
+        train, gammas = len(self.training.task.train.x), self.training.replicas.gamma
+        steps = np.arange(energies.shape[1])
+        judged = judge(
+            steps.astype(float),
+            energies,
+            np.where(self.diverged, self.steps, np.nan),
+            accuracy,
+            lyapunov=config.learning.optimizer == "sgd",
+            settled=self.window.converged,
+            ringing=self.window.ringing,
+            ends=self.steps,
+        )
+        dt = np.asarray([Pace(config, train, gamma).dt for gamma in gammas])
+        settled, diverged = judged.settled_at * dt, judged.diverged_at * dt
+        return replace(judged, settled_at=settled, diverged_at=diverged)
 
 
 def _named(kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ import numpy as np
 from pcsim.config import Config
 from pcsim.divergence import lost_energy, lost_weights
 from pcsim.provenance import provenance
+from pcsim.runner.progress import coordinates
 from pcsim.store import Attr, Result, Variable
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ DESCRIPTIONS = {
 }
 
 
-def attributes(config: Config, **more: Attr) -> dict[str, Attr]:
+def attributes(config: Config, kind: str, **more: Attr) -> dict[str, Attr]:
     """Return what every result carries besides its arrays."""
     return {
+        "kind": kind,
         "config": config.to_json(),
         "seeds": json.dumps(list(config.run.seeds)),
         **provenance(),
@@ -57,11 +59,17 @@ def training_result(training: Training) -> Result:
     variables["diverged"] = Variable(replicas.dims, replicas.unfold(diverged), about)
     predictions = partial(training.task.predictions, training.readout, training.params)
     variables |= final_state(training.config, training.params, replicas, predictions)
-    coords: dict[str, Any] = replicas.coords | {"epoch": np.arange(1, progress.epoch + 1)}
+    epochs = np.arange(1, progress.epoch + 1)
+    coords: dict[str, Any] = replicas.coords | {"epoch": epochs}
+    train = len(training.task.train.x)
+    variables |= coordinates(
+        training.config, train, "epoch", lambda pace: pace.after_epochs(epochs.astype(float))
+    )
     attrs = attributes(
         training.config,
+        "training",
         train_seconds=progress.seconds,
-        train_samples=len(training.task.train.x),
+        train_samples=train,
         data_origin=json.dumps(dict(training.task.origin)),
     )
     return Result(variables, coords, attrs)
@@ -99,12 +107,20 @@ def chip_result(run: ChipRun) -> Result:
     dims, unfold = run.chips.dims, run.chips.unfold
     variables: dict[str, Variable] = dict(run.recorder.variables(dims, unfold))
     coords: dict[str, Any] = run.chips.coords | {"time": run.recorder.times}
+    train, dt = len(run.task.train.x), run.timing.dt
+    # A record belongs to the state before its step.
+    steps = np.round(run.recorder.times / dt) + 1
+    variables |= coordinates(run.config, train, "time", lambda pace: pace.after_steps(steps))
     if run.accuracy_rows:
         values = unfold(np.stack([row for _, row in run.accuracy_rows], 1))
         about: dict[str, Attr] = {"long_name": "fraction of test samples right", "units": "1"}
         variables["test_accuracy"] = Variable((*dims, "accuracy_time"), values, about)
         variables["accuracy"] = Variable(dims, unfold(run.accuracy_rows[-1][1]), about)
         coords["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
+        read = np.round(coords["accuracy_time"] / dt)
+        variables |= coordinates(
+            run.config, train, "accuracy_time", lambda pace: pace.after_steps(read), "accuracy_"
+        )
     if run.accuracy_rows and run.task.validation:
         values = unfold(run.accuracy(run.task.validation))
         about = {"long_name": "fraction of held-out training samples right at the end"}
@@ -125,11 +141,12 @@ def chip_result(run: ChipRun) -> Result:
     variables |= final_state(run.config, flow.theta(), run.chips, predictions)
     attrs = attributes(
         run.config,
+        "chips",
         train_seconds=run.seconds,
         simulated_seconds=run.engine.time,
-        time_step=run.timing.dt,
+        time_step=dt,
         tau_w=run.timing.circuit.weight_time,
-        train_samples=len(run.task.train.x),
+        train_samples=train,
         data_origin=json.dumps(dict(run.task.origin)),
     )
     attrs |= run.engine.about()

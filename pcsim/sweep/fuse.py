@@ -215,11 +215,12 @@ def part(result: Result, cell: dict[str, int]) -> Result:
         index = tuple(cell.get(dim, slice(None)) for dim in variable.dims)
         dims = tuple(dim for dim in variable.dims if dim not in cell)
         variables[name] = Variable(dims, variable.values[index], variable.attrs)
-    if cell and "steps" in variables and "energy" in variables:
+    if cell and "steps" in variables:
         # An automatic population runs until its slowest replica is done; this one ended earlier.
-        energy = variables["energy"]
         last = int(variables["steps"].values.max())
-        variables["energy"] = Variable(energy.dims, energy.values[..., :last], energy.attrs)
+        for name, one in variables.items():
+            if one.dims[-1:] == ("step",):
+                variables[name] = Variable(one.dims, one.values[..., :last], one.attrs)
     lengths = {
         dim: length
         for variable in variables.values()

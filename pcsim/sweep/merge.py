@@ -26,7 +26,7 @@ Parts = Mapping[int, Result]
 # Per point, whether or not they agree.
 _ALWAYS_VARIABLES = ("warnings", "time_utc", "command_line")
 # Told by the description, or by the status, or of no use in a merged file.
-_NOT_ATTRIBUTES = ("config", "points", "cells", "failure", "complete")
+_NOT_ATTRIBUTES = ("kind", "config", "points", "cells", "failure", "complete")
 
 
 def merge(sweep: Sweep, parts: Parts) -> Result:
