@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Protocol
 
 from pcsim import store
 from pcsim.config import Config
@@ -15,7 +16,6 @@ from pcsim.runner import checkpoint
 from pcsim.runner.automatic import Automatic
 from pcsim.runner.chip_run import ChipRun
 from pcsim.runner.recorder import trajectories_of
-from pcsim.runner.results import chip_result, training_result
 from pcsim.runner.training import Training
 from pcsim.status import Report
 from pcsim.store import Result
@@ -54,12 +54,7 @@ def _run_alone(config: Config, out: Path | None, overwrite: bool, report: Report
         check_target(out, overwrite)  # the process before this one may have finished it
         if config.record.trajectories and config.run.backend != "discrete":
             _check_trajectories(trajectories_of(out), config, overwrite)
-    if config.run.backend in ("continuous", "brian"):
-        result = _run_chips(config, out, report)
-    elif config.run.automatic:
-        result = _run_automatic(config, out, report)
-    else:
-        result = _run_training(config, out, report)
+    result = _execute(job_of(config), out, report)
     if out:
         store.save(result, out, overwrite=overwrite)
         if store.is_result(checkpoint.path_for(out)):
@@ -92,56 +87,33 @@ def _check_trajectories(path: Path, config: Config, overwrite: bool) -> None:
         )
 
 
-def _run_training(config: Config, out: Path | None, report: Report | None) -> Result:
-    training = Training(config)
-    try:
-        training.run(report, out)
-    except KeyboardInterrupt as stop:
-        raise InterruptedRunError(_keep(training, out), exit_code(stop)) from None
-    return training_result(training)
+class Job(Protocol):
+    """One run, of whatever kind: training in epochs, an automatic run, or chips in time."""
+
+    def run(self, report: Report | None, save_to: Path | None, /) -> None:
+        """Go on from the checkpoint beside `save_to` to the end, and keep one there meanwhile."""
+
+    def result(self) -> Result:
+        """Return what the run has come to."""
+
+    def interrupted(self) -> str:
+        """Save what the run could go on from, and say how far it is."""
 
 
-def _run_automatic(config: Config, out: Path | None, report: Report | None) -> Result:
-    automatic = Automatic(config)
+def job_of(config: Config) -> Job:
+    """Return the run that a configuration describes."""
+    if config.run.backend != "discrete":
+        return ChipRun(config)
+    return Automatic(config) if config.run.automatic else Training(config)
+
+
+def _execute(job: Job, out: Path | None, report: Report | None) -> Result:
     try:
-        automatic.run(report, out)
+        job.run(report, out)
+        return job.result()
     except KeyboardInterrupt as stop:
+        reached, path = job.interrupted(), checkpoint.path_for(out) if out else None
         kept = "nothing was stored"
-        if out and automatic.save():
-            kept = f"the same command goes on from {checkpoint.path_for(out)}"
-        done = len(automatic.energies)
-        raise InterruptedRunError(f"after {done} steps; {kept}", exit_code(stop)) from None
-    return automatic.result()
-
-
-def _run_chips(config: Config, out: Path | None, report: Report | None) -> Result:
-    chips = ChipRun(config)
-    try:
-        chips.run(report, out)
-        return _result_of(chips)
-    except KeyboardInterrupt as stop:
-        path = checkpoint.path_for(out) if out else None
-        again = f"the same command goes on from {path}" if path and path.exists() else ""
-        raise InterruptedRunError(
-            f"after {chips.engine.time:.4g} s of simulated time; {again or 'nothing was stored'}",
-            exit_code(stop),
-        ) from None
-
-
-def _result_of(chips: ChipRun) -> Result:
-    """Return what a run has come to; interrupted meanwhile, it can be asked again."""
-    try:
-        return chip_result(chips)
-    except KeyboardInterrupt:
-        chips.save()
-        raise
-
-
-def _keep(training: Training, out: Path | None) -> str:
-    """Save what an interrupted training has reached, and say how to go on."""
-    total = training.config.learning.epochs
-    done = training.save(out) if out else None
-    if not out or done is None:
-        return f"after {training.progress.epoch} of {total} epochs; nothing was stored"
-    path = checkpoint.path_for(out)
-    return f"after {done} of {total} epochs; the same command goes on from {path}"
+        if path and path.exists():
+            kept = f"the same command goes on from {path}"
+        raise InterruptedRunError(f"after {reached}; {kept}", exit_code(stop)) from None

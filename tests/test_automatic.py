@@ -177,7 +177,9 @@ def test_the_verdict_is_that_of_the_same_run_in_continuous_time(gamma, alpha, ou
     chips = run(setting(**changes, **in_time))
     one, other = discrete.verdict(), chips.verdict()
     assert one.outcome.tolist() == other.outcome.tolist() == [outcome]
-    for name in ("start", "floor", "spread", "settled_at", "diverged_at", "rises", "accuracy"):
+    # A chip is lost by its states, too, which grow before the energy does.
+    np.testing.assert_allclose(one.diverged_at, other.diverged_at, rtol=0.05)
+    for name in ("start", "floor", "spread", "settled_at", "rises", "accuracy"):
         np.testing.assert_allclose(
             getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-9, err_msg=name
         )

@@ -185,7 +185,7 @@ def test_trajectories_of_a_resumed_run_are_those_of_a_whole_one(tmp_path, monkey
     one = setting(**CASES["carry"], record=record)
     run(one, tmp_path / "whole.h5")
     whole = store.load(tmp_path / "whole.trajectories.h5")
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     saves, left = chip_checkpoint.ChipCheckpoint.save, itertools.count()
 
     def save_twice(self):
@@ -210,7 +210,7 @@ def test_trajectories_of_a_resumed_run_are_those_of_a_whole_one(tmp_path, monkey
 
 
 def test_checkpoint_of_another_configuration_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     calls = []
 
     def stop(status):

@@ -209,12 +209,12 @@ def test_killed_while_it_writes(call, tmp_path, moment):
     assert call("run", "continuous.toml", "-o", "whole.h5")[0] == 0
     code = f"""
         import os, signal, sys
-        from pcsim.runner import chip_checkpoint
+        from pcsim.runner import checkpoint
         from pcsim.cli import main
         from pcsim.store import files
         from pcsim.store.journal import Journal
         {MOMENTS[moment].strip()}
-        chip_checkpoint.SECONDS = -1
+        checkpoint.SECONDS = -1
         sys.argv = ["pcsim", "run", "continuous.toml", "-o", "a.h5"]
         main()
         """

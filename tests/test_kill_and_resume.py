@@ -82,7 +82,7 @@ def kept(monkeypatch):
             if rows.exists():
                 shutil.copy(rows, folder / f"{self.run.engine.steps:03}.rows")
 
-        monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+        monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
         monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "save", save_and_keep)
 
     monkeypatch.setattr(ChipRun, "warn", lambda self: None)  # advice on step sizes takes long
@@ -96,7 +96,7 @@ def resumed_everywhere(one: Config, tmp_path: Path, kept, monkeypatch, steps=Non
     with monkeypatch.context():
         kept(tmp_path / "kept")
         same(run(one, tmp_path / "often.h5"), whole, "with a checkpoint after every step")
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", 1e9)
+    monkeypatch.setattr(checkpoint, "SECONDS", 1e9)
     saved = sorted(p for p in (tmp_path / "kept").iterdir() if not p.suffix)
     assert len(saved) >= 2
     chosen = [p for p in saved if steps is None or int(p.name) in steps]
@@ -360,7 +360,7 @@ def test_a_kill_between_trajectories_and_result_loses_nothing(tmp_path, kept, mo
     one = setting(*CASES["trajectories"])
     kept(tmp_path / "kept")
     whole = run(one, tmp_path / "often.h5")
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", 1e9)
+    monkeypatch.setattr(checkpoint, "SECONDS", 1e9)
     recorded = store.load(tmp_path / "often.trajectories.h5")
     for step in (4, TOTAL):
         (tmp_path / "often.h5").unlink()

@@ -107,7 +107,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
 ):
     setting = world.setting(epochs=1)
     measured = language_training.perplexity
-    monkeypatch.setattr(language_training, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(language_training.checkpoint, "SECONDS", -1.0)
     for method in setting.methods:
         keep, left = tmp_path / f"{method.name}.checkpoint", iter(range(4))
 

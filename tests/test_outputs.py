@@ -200,7 +200,7 @@ def another(tmp_path):
 def test_two_processes_do_not_write_one_output(folder, another, monkeypatch):
     words = rf"a\.h5: process {another.pid} is writing it; wait for its end, or give another name"
     with monkeypatch.context() as patch:
-        patch.setattr(import_module("pcsim.run"), "_run_chips", never)
+        patch.setattr(import_module("pcsim.run"), "_execute", never)
         with pytest.raises(StoreError, match=words):
             run(small(), folder / "a.h5")
         (folder / "b.h5").symlink_to(folder / "a.h5")

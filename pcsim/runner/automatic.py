@@ -10,15 +10,12 @@ optimiser stay as they were, and the others go on as if it had never been there.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pcsim import store
 from pcsim.backends.discrete import Discrete
@@ -26,11 +23,11 @@ from pcsim.config import Config
 from pcsim.divergence import lost_energy, lost_weights
 from pcsim.errors import ConfigError
 from pcsim.interruption import Interruption
-from pcsim.runner.checkpoint import path_for, snapshot
+from pcsim.runner.checkpoint import Clock, part_of, path_for, snapshot, under
 from pcsim.runner.convergence_window import ConvergenceWindow
 from pcsim.runner.progress import Pace, coordinates
 from pcsim.runner.results import attributes, final_state
-from pcsim.runner.training import CHECKPOINT_SECONDS, Training
+from pcsim.runner.training import Training
 from pcsim.status import Report, Status
 from pcsim.store import Result, Variable
 from pcsim.verdict import Verdict, judge
@@ -59,7 +56,7 @@ class Automatic:
 
         With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
         """
-        self._save_to, saved_at = save_to, time.monotonic()
+        self._save_to, clock = save_to, Clock()
         criterion = self.config.convergence
         if save_to and path_for(save_to).exists():
             self._restore(path_for(save_to))
@@ -75,9 +72,9 @@ class Automatic:
                 if report and step % 50 == 0:
                     text = f"energy {self.energies[-1][0]:.4g} per sample"
                     report(Status(step, criterion.max_steps, "steps", text))
-                if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                if clock.due:
                     self.save()
-                    saved_at = time.monotonic()
+                    clock.written()
                 stop.check()
         self.rule.finish()
 
@@ -106,28 +103,29 @@ class Automatic:
             lost_energy(energy) | lost_weights(self.training.params.flat.cpu().numpy())
         )
 
-    def save(self) -> bool:
+    def interrupted(self) -> str:
+        """Save, and say how far the run is."""
+        self.save()
+        return f"{len(self.energies)} steps"
+
+    def save(self) -> None:
         """Write a checkpoint, if there is a file for it and the run is between two steps."""
         if self._save_to is None or not self._between_steps:
-            return False
-        tensors = self.training.tensors() | _named("rule", self.rule.state())
+            return
+        tensors = self.training.tensors() | under("rule", self.rule.state())
         arrays = {"energies": np.stack(self.energies), "steps": self.steps}
         arrays["diverged"] = self.diverged
-        arrays |= {f"window.{n}": np.asarray(v) for n, v in self.window.state().items()}
-        tensors |= _named("run", {n: torch.as_tensor(v) for n, v in arrays.items()})
+        tensors |= under("run", arrays) | under("window", self.window.state())
         kept = snapshot(self.config, tensors, self.training.progress)
         store.save(kept, path_for(self._save_to), overwrite=True)
-        return True
 
     def _restore(self, path: Path) -> None:
         tensors = self.training.restore(path)
-        device = self.config.run.device
-        rule = {n[5:]: t.to(device) for n, t in tensors.items() if n[:5] == "rule."}
-        arrays = {n[4:]: t.numpy() for n, t in tensors.items() if n[:4] == "run."}
+        arrays = {name: t.numpy() for name, t in part_of(tensors, "run").items()}
         self.energies = list(arrays["energies"])
         self.steps, self.diverged = arrays["steps"].copy(), arrays["diverged"].copy()
-        self.window.restore({n[7:]: v for n, v in arrays.items() if n[:7] == "window."})
-        self.rule.restore(rule)
+        self.window.restore({n: t.numpy() for n, t in part_of(tensors, "window").items()})
+        self.rule.restore(part_of(tensors, "rule", self.config.run.device))
 
     def result(self) -> Result:
         """Return energies, verdict and accuracy on named axes."""
@@ -185,7 +183,3 @@ class Automatic:
         dt = np.asarray([Pace(config, train, gamma).dt for gamma in gammas])
         settled, diverged = judged.settled_at * dt, judged.diverged_at * dt
         return replace(judged, settled_at=settled, diverged_at=diverged)
-
-
-def _named(kind: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{kind}.{name}": tensor for name, tensor in tensors.items()}

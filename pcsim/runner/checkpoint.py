@@ -1,10 +1,13 @@
-"""Checkpoints: everything a training needs to go on as if nothing had happened.
+"""Checkpoints: everything a run needs to go on as if nothing had happened.
 
-Data order and initial states are functions of (seed, epoch), so that no generator state is stored.
+Of every kind of run a checkpoint is one file of arrays, named `part.name`, beside the result. Data
+order and initial states are functions of (seed, epoch), so that no generator state is stored.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +17,10 @@ import torch
 from pcsim import store
 from pcsim.config import Config
 from pcsim.errors import StoreError
-from pcsim.store import Result, Variable
+from pcsim.store import Attr, Result, Variable
+
+SECONDS = 20.0
+"""Checkpoints are not written more often than this, but for that of an interrupted run."""
 
 History = dict[str, list[np.ndarray]]
 
@@ -43,24 +49,64 @@ def path_for(result: Path) -> Path:
 
 
 Tensors = dict[str, torch.Tensor]
+Arrays = Mapping[str, torch.Tensor | np.ndarray]
 
 
-def snapshot(config: Config, tensors: Tensors, progress: Progress) -> Result:
-    """Return a copy of the training as it stands, ready to be stored."""
-    variables = {
-        name: Variable(tuple(f"{name}_{k}" for k in range(t.ndim)), t.detach().cpu().numpy().copy())
-        for name, t in tensors.items()
+class Clock:
+    """Says when the next checkpoint is due."""
+
+    def __init__(self) -> None:
+        self._written = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether the last one was written long ago."""
+        return time.monotonic() - self._written > SECONDS
+
+    def written(self) -> None:
+        """Note that one was written now."""
+        self._written = time.monotonic()
+
+
+def packed(arrays: Arrays, **attrs: Attr) -> Result:
+    """Return a copy of these arrays, ready to be stored."""
+    plain = {
+        name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        for name, value in arrays.items()
     }
-    for name, rows in progress.history.items():
-        variables[f"history.{name}"] = Variable(("epoch", "replica"), np.stack(rows))
-    attrs: dict[str, store.Attr] = {
-        "config": config.to_json(),
-        "epoch_done": progress.epoch,
-        "seconds": progress.seconds,
-        "batches": progress.batches,
-        "batch": progress.batch,
+    variables = {
+        name: Variable(tuple(f"{name}.{k}" for k in range(value.ndim)), value.copy())
+        for name, value in plain.items()
     }
     return Result(variables, {}, attrs)
+
+
+def under(part: str, arrays: Arrays) -> dict[str, torch.Tensor | np.ndarray]:
+    """Name the arrays of one part of a run."""
+    return {f"{part}.{name}": value for name, value in arrays.items()}
+
+
+def part_of(saved: Result | Tensors, part: str, device: torch.device | str = "cpu") -> Tensors:
+    """Return the arrays of one part by their own names."""
+    values = saved if isinstance(saved, dict) else {n: saved[n] for n in saved.variables}
+    return {
+        name.removeprefix(f"{part}."): torch.as_tensor(value).to(device)
+        for name, value in values.items()
+        if name.startswith(f"{part}.")
+    }
+
+
+def snapshot(config: Config, tensors: Arrays, progress: Progress) -> Result:
+    """Return a copy of the training as it stands, ready to be stored."""
+    history = {name: np.stack(rows) for name, rows in progress.history.items()}
+    return packed(
+        {**tensors, **under("history", history)},
+        config=config.to_json(),
+        epoch_done=progress.epoch,
+        seconds=progress.seconds,
+        batches=progress.batches,
+        batch=progress.batch,
+    )
 
 
 def load_own(path: Path, config: Config) -> Result:
@@ -77,11 +123,7 @@ def load_own(path: Path, config: Config) -> Result:
 def restore(path: Path, config: Config) -> tuple[Tensors, Progress]:
     """Load a checkpoint made with the same configuration."""
     saved = load_own(path, config)
-    history = {
-        name.removeprefix("history."): list(variable.values)
-        for name, variable in saved.variables.items()
-        if name.startswith("history.")
-    }
+    history = {name: list(rows.numpy()) for name, rows in part_of(saved, "history").items()}
     tensors = {
         name: torch.as_tensor(variable.values)
         for name, variable in saved.variables.items()

@@ -8,25 +8,18 @@ never interrupted.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from pcsim import store
 from pcsim.errors import StoreError
-from pcsim.runner.checkpoint import load_own, path_for
-from pcsim.store import Attr, Result, Variable
+from pcsim.runner.checkpoint import Clock, load_own, packed, part_of, path_for, under
 
 if TYPE_CHECKING:
     from pcsim.runner.chip_run import ChipRun
-
-SECONDS = 30.0
-"""Checkpoints are not written more often than this, but for one when a run is interrupted."""
 
 
 class ChipCheckpoint:
@@ -35,41 +28,34 @@ class ChipCheckpoint:
     def __init__(self, run: ChipRun, out: Path | None) -> None:
         self.run = run
         self.path = path_for(out) if out else None
-        self._saved_at = time.monotonic()
+        self._clock = Clock()
 
     def maybe_save(self) -> None:
         """Save, if the last time is long ago."""
-        if self.path and time.monotonic() - self._saved_at > SECONDS:
+        if self.path and self._clock.due:
             self.save()
-            self._saved_at = time.monotonic()
+            self._clock.written()
 
     def save(self) -> None:
         """Write everything atomically."""
         assert self.path
         run = self.run
         run.recorder.flush()
-        arrays = _named("engine", run.engine.state()) | _named("window", run.window.state())
+        arrays = under("engine", run.engine.state()) | under("window", run.window.state())
         if run.hardware:
-            arrays |= _named("chip", run.hardware.state())
+            arrays |= under("chip", run.hardware.state())
         if run.label is not None:
-            arrays["label"] = run.label.cpu().numpy()
-        arrays |= {"stopped_at": run.stopped_at} | _named("held", run.recorder.held)
+            arrays["label"] = run.label
+        arrays |= {"stopped_at": run.stopped_at} | under("held", run.recorder.held)
         if run.initial:
             arrays["initial"] = np.stack(run.initial)
         if run.accuracy_rows:
             arrays["accuracy"] = np.stack([row for _, row in run.accuracy_rows])
             arrays["accuracy_time"] = np.asarray([t for t, _ in run.accuracy_rows])
-        arrays |= {f"rows.{n}": np.stack(rows) for n, rows in run.recorder.rows.items()}
-        variables = {
-            name: Variable(tuple(f"{name}.{k}" for k in range(value.ndim)), value)
-            for name, value in arrays.items()
-        }
-        attrs: dict[str, Attr] = {
-            "config": run.config.to_json(),
-            "seconds": run.seconds,
-            "decided": run.decided,
-        }
-        store.save(Result(variables, {}, attrs), self.path, overwrite=True)
+        arrays |= under("rows", {n: np.stack(rows) for n, rows in run.recorder.rows.items()})
+        config = run.config.to_json()
+        saved = packed(arrays, config=config, seconds=run.seconds, decided=run.decided)
+        store.save(saved, self.path, overwrite=True)
 
     def restore(self) -> None:
         """Take up a checkpoint if there is one."""
@@ -79,38 +65,22 @@ class ChipCheckpoint:
         device = run.params.flat.device
         if "label" in saved.variables:
             run.label = torch.as_tensor(saved["label"]).to(device)
-        engine = _under("engine", saved, device)
+        engine = part_of(saved, "engine", device)
         if run.label is not None and "clamp0" in engine:
             engine["clamp0"] = run.label  # it is moved where it stands
         run.engine.restore(engine)
         if run.hardware:
-            run.hardware.restore(_under("chip", saved, device))
-        run.window.restore({n: t.numpy() for n, t in _under("window", saved, "cpu").items()})
+            run.hardware.restore(part_of(saved, "chip", device))
+        run.window.restore({n: t.numpy() for n, t in part_of(saved, "window").items()})
         run.initial = list(saved["initial"]) if "initial" in saved.variables else []
         run.restore_stops(
-            saved["stopped_at"], {n: t.numpy() for n, t in _under("held", saved, "cpu").items()}
+            saved["stopped_at"], {n: t.numpy() for n, t in part_of(saved, "held").items()}
         )
         if "accuracy" in saved.variables:
             past = zip(saved["accuracy_time"], saved["accuracy"], strict=True)
             run.accuracy_rows = [(float(t), row) for t, row in past]
         try:
-            run.recorder.restore({n: t.numpy() for n, t in _under("rows", saved, "cpu").items()})
+            run.recorder.restore({n: t.numpy() for n, t in part_of(saved, "rows").items()})
         except StoreError as error:
             raise StoreError(f"{error} (delete {self.path} for that)") from error
         run.seconds, run.decided = float(saved.attrs["seconds"]), bool(saved.attrs["decided"])
-
-
-def _named(kind: str, tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {
-        f"{kind}.{name}": value.detach().cpu().numpy() if isinstance(value, Tensor) else value
-        for name, value in tensors.items()
-    }
-
-
-def _under(kind: str, saved: Result, device: torch.device | str) -> dict[str, Tensor]:
-    """Return the tensors of one kind by their own names."""
-    return {
-        name.removeprefix(f"{kind}."): torch.as_tensor(variable.values).to(device)
-        for name, variable in saved.variables.items()
-        if name.startswith(f"{kind}.")
-    }

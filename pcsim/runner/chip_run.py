@@ -29,11 +29,13 @@ from pcsim.runner.convergence_window import ConvergenceWindow
 from pcsim.runner.engines import engine_for, twin_for
 from pcsim.runner.recorder import Recorder, trajectories_of
 from pcsim.runner.replicas import Replicas
+from pcsim.runner.results import chip_result
 from pcsim.runner.task import Clamps, Split, Task
 from pcsim.runner.timing import Timing, weight_time
 from pcsim.runner.training import check_device
 from pcsim.stability import StabilityWarning, advise, affordable_probes, margin
 from pcsim.status import Report, Status
+from pcsim.store import Result
 from pcsim.substrate import Seeded
 from pcsim.verdict import Verdict, judge
 
@@ -109,6 +111,8 @@ class ChipRun:
         self._checkpoint: ChipCheckpoint | None = None
         self._between_steps = False
         """Whether the run is at a point that it could go on from."""
+        self._finished = False
+        """Whether all steps were taken, and what is left is to read out."""
 
     def _per_chip_times(
         self, dtype: torch.dtype, device: str
@@ -206,6 +210,17 @@ class ChipRun:
                 raise
             self.recorder.close()
         self.seconds = before + time.monotonic() - start
+        self._finished = True
+
+    def interrupted(self) -> str:
+        """Say how far the run is; one that was at its end can be asked again for its result."""
+        if self._finished:
+            self.save()
+        return f"{self.engine.time:.4g} s of simulated time"
+
+    def result(self) -> Result:
+        """Return records, accuracy, verdict and final weights."""
+        return chip_result(self)
 
     def save(self) -> None:
         """Write a checkpoint now, if the run has a file to go with it."""

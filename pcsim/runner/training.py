@@ -25,12 +25,10 @@ from pcsim.runner import checkpoint, memory_need
 from pcsim.runner.checkpoint import Progress
 from pcsim.runner.readout import Readout
 from pcsim.runner.replicas import Replicas
+from pcsim.runner.results import training_result
 from pcsim.runner.task import Split, Task
 from pcsim.status import Report, Status
 from pcsim.store import Result
-
-CHECKPOINT_SECONDS = 20.0
-"""Checkpoints are written after an epoch, but not more often than this."""
 
 
 def make_optimizer(
@@ -105,7 +103,7 @@ class Training:
         self._stop = Interruption()
         self._kept: Result | None = None
         self._save_to: Path | None = None
-        self._saved_at = 0.0
+        self._clock = checkpoint.Clock()
 
     @property
     def _steps(self) -> int:
@@ -120,7 +118,7 @@ class Training:
 
         With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
         """
-        self._save_to, self._saved_at = save_to, time.monotonic()
+        self._save_to, self._clock = save_to, checkpoint.Clock()
         if save_to and checkpoint.path_for(save_to).exists():
             self.restore(checkpoint.path_for(save_to))
         with Interruption() as self._stop:
@@ -134,11 +132,10 @@ class Training:
 
     def _between_batches(self) -> None:
         """Write a checkpoint if it is time, or if the training is to stop here."""
-        long_ago = time.monotonic() - self._saved_at > CHECKPOINT_SECONDS
-        if self._save_to and (long_ago or self._stop.requested is not None):
+        if self._save_to and (self._clock.due or self._stop.requested is not None):
             self._keep()
             self.save(self._save_to)
-            self._saved_at = time.monotonic()
+            self._clock.written()
         self._stop.check()
 
     def _keep(self) -> None:
@@ -165,12 +162,21 @@ class Training:
         store.save(self._kept, checkpoint.path_for(result), overwrite=True)
         return int(self._kept.attrs["epoch_done"])
 
-    def tensors(self) -> dict[str, Tensor]:
+    def interrupted(self) -> str:
+        """Save what was kept last, and say how far that is."""
+        done = self.save(self._save_to) if self._save_to else None
+        total = self.config.learning.epochs
+        return f"{self.progress.epoch if done is None else done} of {total} epochs"
+
+    def result(self) -> Result:
+        """Return the recorded curves and final weights."""
+        return training_result(self)
+
+    def tensors(self) -> dict[str, Tensor | np.ndarray]:
         """Return all that goes on from batch to batch, for a checkpoint."""
         carried = self.rule.carried if isinstance(self.rule, Discrete) else {}
         states = {f"state{index}": x for index, x in carried.items()}
-        chips = self.chips.state() if self.chips else {}
-        on_chip = {f"chip.{name}": value for name, value in chips.items()}
+        on_chip = checkpoint.under("chip", self.chips.state() if self.chips else {})
         own = {"flat": self.params.flat, "epoch_energy": self._energy}
         return {**own, **self.optimizer.state(), **states, **on_chip}
 
@@ -182,8 +188,7 @@ class Training:
         self._energy = tensors["epoch_energy"].to(self.params.flat.device)
         self.optimizer.restore(tensors)
         if self.chips:
-            kept = {n.removeprefix("chip."): t for n, t in tensors.items() if n[:5] == "chip."}
-            self.chips.restore(kept)
+            self.chips.restore(checkpoint.part_of(tensors, "chip"))
         if isinstance(self.rule, Discrete):
             self.rule.batches = self.progress.batches
             self.rule.carried = {

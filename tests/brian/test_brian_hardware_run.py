@@ -8,7 +8,7 @@ import pytest
 from pcsim import config, run
 from pcsim.cli import main
 from pcsim.errors import InterruptedRunError, UnsupportedError
-from pcsim.runner import chip_checkpoint
+from pcsim.runner import checkpoint
 from pcsim.runner.chip_run import ChipRun
 
 LIMIT = 1e-12
@@ -57,7 +57,7 @@ def test_noise_is_fixed_by_its_seed_and_survives_an_interruption(tmp_path, monke
     one = setting(FIXED | NOISY)
     whole = run(one)
     assert apart(run(setting(FIXED | NOISY, solver={"noise_seed": 9})), whole) > 1e-4
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     shown = ChipRun.present
 
     def fails(self, clamps):

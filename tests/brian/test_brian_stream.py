@@ -7,7 +7,7 @@ import pytest
 
 from pcsim import config, run, store
 from pcsim.errors import ConfigError, InterruptedRunError, UnsupportedError
-from pcsim.runner import checkpoint, chip_checkpoint
+from pcsim.runner import checkpoint
 from pcsim.runner.chip_run import ChipRun
 
 LIMIT = 1e-12
@@ -155,7 +155,7 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch):
     """A checkpoint after each presentation; stopped in the second epoch; the same in the end."""
     one = setting(circuit={"kind": "error_units", "tau_err": 0.3}, schedule={"init": "carry"})
     whole = run(one)
-    monkeypatch.setattr(chip_checkpoint, "SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
     shown = ChipRun.present
 
     def fails(self, clamps):

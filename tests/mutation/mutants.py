@@ -228,7 +228,7 @@ MUTANTS: list[Mutant] = [
         "pcsim/runner/checkpoint.py",
         "tests/test_training.py",
         ('saved.attrs.get("config") != config.to_json()', "False"),
-        ('"batches": progress.batches', '"batches": progress.batches + 1'),
+        ("batches=progress.batches", "batches=progress.batches + 1"),
     ),
     *_in(
         "pcsim/runner/task.py",

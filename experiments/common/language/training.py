@@ -6,7 +6,6 @@ their test perplexity is the result. Weights follow AdamW, states plain gradient
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,15 +22,13 @@ from pcsim.config import Schedule
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
+from pcsim.runner import checkpoint
 from pcsim.runner.training import check_device
 from pcsim.store import Result, Variable
 
 from .questions import clamps, perplexity
 from .setting import DEV, TEST, Method, Setting, batches, checks
 from .text import windows
-
-CHECKPOINT_SECONDS = 60.0
-"""Checkpoints are written after a measurement, but not more often than this."""
 
 
 @dataclass
@@ -89,7 +86,7 @@ class Run:
         """Go on to the last epoch, or until the dev perplexity has stopped falling."""
         if not self.watch.curve:
             self._measure()
-        saved_at = time.monotonic()
+        clock = checkpoint.Clock()
         done = self.seen // self.method.batch
         for asked in islice(batches(self.setting, self.method, self.seed), done, None):
             if self.watch.stopped:
@@ -98,9 +95,9 @@ class Run:
             self.seen += len(asked)
             if self.seen == self.due[len(self.watch.curve)]:
                 self._measure()
-                if keep and time.monotonic() - saved_at >= CHECKPOINT_SECONDS:
+                if keep and clock.due:
                     self.save(keep)
-                    saved_at = time.monotonic()
+                    clock.written()
 
     def _measure(self) -> None:
         self.watch.note(perplexity(self.network, self.params, self._dev), self.params.flat)
@@ -129,14 +126,10 @@ class Run:
             "curve": torch.tensor(self.watch.curve, dtype=torch.float64),
             **self.rule.optimizer.state(),
         }
-        variables = {
-            name: Variable(tuple(f"{name}_{k}" for k in range(t.ndim)), t.cpu().numpy())
-            for name, t in tensors.items()
-        }
-        attrs: dict[str, store.Attr] = {
-            "run": self._name, "seen": self.seen, "best_at": self.watch.best_at,
-        }  # fmt: skip
-        store.save(Result(variables, {}, attrs), path, overwrite=True)
+        saved = checkpoint.packed(
+            tensors, run=self._name, seen=self.seen, best_at=self.watch.best_at
+        )
+        store.save(saved, path, overwrite=True)
 
     def restore(self, path: Path) -> None:
         """Go on from a checkpoint, if this very run has written it."""
