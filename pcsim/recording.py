@@ -35,7 +35,8 @@ class Recording(Result):
         if "verdict.outcome" not in self.variables:
             raise UnsupportedError(
                 "Recording.verdict: is about chips in continuous time and automatic runs; a "
-                "training in epochs has 'train_energy' and 'accuracy' instead"
+                "training in epochs has 'train_energy' and 'accuracy' instead, an automatic run "
+                "of pcsim 0.1 'outcome'"
             )
         return verdict_from(self)
 

@@ -8,6 +8,7 @@ Non-idealities of every kind are lowered to effects; a backend knows effects and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Annotated, Literal, Self
 
@@ -39,44 +40,6 @@ Site = Literal[
     "output",
 ]
 
-ABOUT: dict[str, str] = {
-    "tau_x": "time constant of a soma, set once per chip",
-    "tau_err": "time constant of an error unit, set once per chip",
-    "tau_apical": "time constant of an apical dendrite, set once per chip",
-    "tau_inter": "time constant of an interneuron, set once per chip",
-    "tau_w": "time constant of plasticity, set once per chip and synapse",
-    "g_basal": "conductance of the basal compartment, set once per chip",
-    "g_apical": "conductance of the apical compartment, set once per chip",
-    "input": "a clamped input as the chip receives it",
-    "membrane": "the potential x as the transfer function and its slope see it",
-    "rate": "r = f(x) as it is sent into the array and to plasticity",
-    "weight": "a stored weight as the array presents it, in both directions",
-    "product": "the result W r + b of the array",
-    "error": "the error as soma, feedback and plasticity see it",
-    "feedback": "the result Wᵀ δ of the array read backwards",
-    "velocity": "dx/dt of a soma",
-    "row_pulses": "the error at an output line as the pulses that plasticity sees, slot by slot",
-    "column_pulses": "the rate at an input line as the pulses that plasticity sees, slot by slot",
-    "write": "the change of a stored weight that plasticity asks for in one step",
-    "output": "the read-out of the last layer",
-}
-FABRICATED: tuple[Site, ...] = (
-    "tau_x",
-    "tau_err",
-    "tau_apical",
-    "tau_inter",
-    "tau_w",
-    "g_basal",
-    "g_apical",
-)
-"""Sites that are evaluated once, when a chip is made."""
-WEIGHT_SITES: tuple[Site, ...] = ("weight", "write", "tau_w")
-"""Sites whose signal is an array of weights; all others are units."""
-TRAINS: tuple[Site, Site] = ("row_pulses", "column_pulses")
-"""Sites of the pulse trains by which rows and columns meet: what a device is asked for is the sum,
-over samples and slots, of a row's pulse times a column's."""
-ONCE: tuple[Site, ...] = ("write", "velocity", "error", *TRAINS)
-"""Sites that nobody asks twice in one time step; the others have shown a feed-forward pass."""
 AGGREGATES: dict[str, str] = {
     "power": "v**2",
     "weighted_power": "abs(w)*v**2",
@@ -94,22 +57,86 @@ DOWN = "down"
 s + down. Opposing requests do not cancel in it, as they do not on a chip."""
 LARGEST = "peak"
 """The one aggregate that is a maximum."""
-COMMON_SITES = frozenset(
-    {"input", "membrane", "rate", "weight", "product", "error", "feedback", "write", "output"}
-    | set(TRAINS)
-)
-"""Sites that every network on an array has, with or without dynamics."""
-SYMBOLS: dict[str, tuple[str, ...]] = {
-    "velocity": ("x",),
-    "row_pulses": ("rate",),
-    "column_pulses": ("rate",),
-    "write": ("w", "tau_w", DOWN),
-    "product": tuple(AGGREGATES),
-    "feedback": tuple(AGGREGATES),
+
+
+@dataclass(frozen=True)
+class Row:
+    """One place on a chip at which hardware may act on a signal."""
+
+    about: str
+    fabricated: bool = False
+    """Evaluated once, when a chip is made."""
+    weights: bool = False
+    """The signal is an array of weights; at all other sites it is units."""
+    once: bool = False
+    """Nobody asks for it twice in one time step; the others have shown a feed-forward pass."""
+    common: bool = False
+    """Every network on an array has it, with or without dynamics."""
+    symbols: tuple[str, ...] = ()
+    """Symbols besides s, dt and t: the state x, the stored weight w, and the time constant of
+    plasticity tau_w (dt/α of a discrete rule), with which s = e·r·dt/τ_w, summed over samples; the
+    rate dt/τ_w of a write of pulse trains."""
+
+
+SITES: dict[Site, Row] = {
+    "tau_x": Row("time constant of a soma, set once per chip", fabricated=True),
+    "tau_err": Row("time constant of an error unit, set once per chip", fabricated=True),
+    "tau_apical": Row("time constant of an apical dendrite, set once per chip", fabricated=True),
+    "tau_inter": Row("time constant of an interneuron, set once per chip", fabricated=True),
+    "tau_w": Row(
+        "time constant of plasticity, set once per chip and synapse",
+        fabricated=True,
+        weights=True,
+    ),
+    "g_basal": Row("conductance of the basal compartment, set once per chip", fabricated=True),
+    "g_apical": Row("conductance of the apical compartment, set once per chip", fabricated=True),
+    "input": Row("a clamped input as the chip receives it", common=True),
+    "membrane": Row("the potential x as the transfer function and its slope see it", common=True),
+    "rate": Row("r = f(x) as it is sent into the array and to plasticity", common=True),
+    "weight": Row(
+        "a stored weight as the array presents it, in both directions",
+        weights=True,
+        common=True,
+    ),
+    "product": Row("the result W r + b of the array", common=True, symbols=tuple(AGGREGATES)),
+    "error": Row("the error as soma, feedback and plasticity see it", once=True, common=True),
+    "feedback": Row(
+        "the result Wᵀ δ of the array read backwards",
+        common=True,
+        symbols=tuple(AGGREGATES),
+    ),
+    "velocity": Row("dx/dt of a soma", once=True, symbols=("x",)),
+    "row_pulses": Row(
+        "the error at an output line as the pulses that plasticity sees, slot by slot",
+        once=True,
+        common=True,
+        symbols=("rate",),
+    ),
+    "column_pulses": Row(
+        "the rate at an input line as the pulses that plasticity sees, slot by slot",
+        once=True,
+        common=True,
+        symbols=("rate",),
+    ),
+    "write": Row(
+        "the change of a stored weight that plasticity asks for in one step",
+        weights=True,
+        once=True,
+        common=True,
+        symbols=("w", "tau_w", DOWN),
+    ),
+    "output": Row("the read-out of the last layer", common=True),
 }
-"""Symbols of a site besides s, dt and t: the state x, the stored weight w, and the time constant of
-plasticity tau_w (dt/α of a discrete rule), with which s = e·r·dt/τ_w, summed over samples; the
-rate dt/τ_w of a write of pulse trains."""
+"""The one table of sites; the type `Site` has their names."""
+TRAINS: tuple[Site, Site] = ("row_pulses", "column_pulses")
+"""Sites of the pulse trains by which rows and columns meet: what a device is asked for is the sum,
+over samples and slots, of a row's pulse times a column's."""
+ABOUT: dict[str, str] = {name: row.about for name, row in SITES.items()}
+FABRICATED: tuple[Site, ...] = tuple(name for name, row in SITES.items() if row.fabricated)
+WEIGHT_SITES: tuple[Site, ...] = tuple(name for name, row in SITES.items() if row.weights)
+ONCE: tuple[Site, ...] = tuple(name for name, row in SITES.items() if row.once)
+COMMON_SITES = frozenset(name for name, row in SITES.items() if row.common)
+SYMBOLS: dict[str, tuple[str, ...]] = {n: row.symbols for n, row in SITES.items() if row.symbols}
 
 
 class Draw(Frozen):

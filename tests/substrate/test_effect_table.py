@@ -1,0 +1,16 @@
+"""The table of sites is the one list of them."""
+
+from typing import get_args
+
+from pcsim.substrate.effect import FABRICATED, SITES, Site
+
+
+def test_the_type_has_the_names_of_the_table():
+    assert get_args(Site) == tuple(SITES)
+
+
+def test_what_is_fabricated_is_no_signal():
+    """What is set once per chip has no moment of a time step at which it is asked for."""
+    for name in FABRICATED:
+        row = SITES[name]
+        assert (row.once, row.common, row.symbols) == (False, False, ())
