@@ -23,6 +23,7 @@ import pcsim
 from hw_models.kind_pages import example, example_text, kind_rows
 from hw_models.pieces import PIECES
 from hw_models.printed import equations
+from hw_models.remedies import REMEDIES
 from pcsim.cli import app
 from pcsim.config import Config
 from pcsim.fields.allowed import allowed, default_of
@@ -45,7 +46,7 @@ def generated() -> dict[str, str]:
     pages = {"reference/configuration.md": configuration(), "reference/hardware.md": hardware()}
     pages |= {f"reference/hardware/{kind}.md": kind_page(kind) for kind in PIECES}
     pages |= {"reference/commands.md": commands(), "reference/api.md": api()}
-    pages |= {"reference/support.md": support()}
+    pages |= {"reference/support.md": support(), "reference/remedies.md": remedies()}
     glossary = (Path(__file__).parent / "glossary.md").read_text(encoding="utf-8")
     return pages | {"reference/terms.md": index(pages, glossary)}
 
@@ -234,6 +235,36 @@ def gaps() -> dict[str, tuple[Any, ...]]:
     finally:
         sys.path.remove(folder)
     return found
+
+
+def remedies() -> str:
+    """Return the page of all remedies, from their registry."""
+    rows = [
+        (
+            remedy.name,
+            remedy.about,
+            f"{remedy.devices:g}",
+            remedy.lines,
+            remedy.time,
+            "yes" if remedy.automatic else "no",
+            "; ".join(remedy.sources),
+        )
+        for remedy in REMEDIES
+    ]
+    head = ("remedy", "what is done", "devices per weight", "lines", "time", "automatic", "source")
+    return "\n".join(
+        [
+            "# Remedies",
+            "",
+            "What may be built around a chip so that it trains after all, from the registry",
+            "`hw_models.remedies`. *Automatic*: no controller has to tell the chip when something",
+            "happens; with the others, the schedule is no longer fully automatic. Devices, lines",
+            "and time are what a remedy adds.",
+            "",
+            *table(head, rows),
+            "",
+        ]
+    )
 
 
 def support() -> str:

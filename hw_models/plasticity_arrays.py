@@ -147,6 +147,11 @@ class FastArray(Clocked):
     which activity without a mean pulls them: noise averages out before it reaches the weight.
     With an `update_accumulator` behind it, whose threshold is a pulse of the slow devices, it is
     Tiki-Taka of the second kind: a digital buffer h ← h + rate·a releases whole pulses.
+
+    Chopped, c = ±1 changes after every `chop` transfers: the fast devices take c·s, and c·(a − ref)
+    is transferred. What they return by themselves (the error of a reference) then adds up to
+    nothing over two halves. With `follow_reference` ref is the mean of a in the half before, so
+    that it is left out at once; without, it is 0.
     """
 
     kind: Literal["fast_array"] = "fast_array"
@@ -168,9 +173,18 @@ class FastArray(Clocked):
     """Whether columns are transferred one after the other, each every `every` writes at a phase of
     its own (drawn per column), or all at once."""
 
+    chop: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    """Transfers after which the fast devices change the sign of what they take and give; unset:
+    never."""
+    follow_reference: bool = False
+    """Whether the mean of the fast weight over one half period of chopping is what it is read
+    relative to in the next."""
+
     @model_validator(mode="after")
     def _one_clock(self) -> Self:
         _without_clock(self.device)
+        if self.follow_reference and self.chop is None:
+            raise ValueError("follow_reference takes the mean of half a period: set chop")
         return self
 
     @property
@@ -189,10 +203,15 @@ class FastArray(Clocked):
     def _effects(self, name: str, falling: str) -> tuple[Effect, ...]:
         """`falling`: what is asked for downwards beside s, or nothing."""
         made = self.device.response("asked_here", "fast")
-        changed = f"fast + {Expression(made.text).renamed({'asked_here': 's'})}"
+        sense = "1" if self.chop is None else "(1 - 2*int(turn >= half))"
+        changed = f"fast + {Expression(made.text).renamed({'asked_here': f'({sense}*s)'})}"
         noise: dict[str, Literal["normal", "uniform"]] = {"xi": "normal"}
         if falling:
             rise = "(s + down)" if not self.device.pulsed else "s"
+            if self.chop is not None:  # what went up goes down in the other half
+                first = f"int(turn < half)*{rise} - int(turn >= half)*{falling}"
+                falling = f"(int(turn < half)*{falling} - int(turn >= half)*{rise})"
+                rise = f"({first})"
             risen = f"(fast + {Expression(made.text).renamed({'asked_here': rise})})"
             by = {"asked_here": falling, "fast": risen, "xi": "xi_down"}
             changed = f"{risen} + {Expression(made.text).renamed(by)}"
@@ -200,17 +219,36 @@ class FastArray(Clocked):
             noise |= {"u_down": "uniform"} if self.device.pulsed else {}
         phase = {"phase": Draw(law="uniform", per="column")} if self.in_turn else {}
         begin = "floor(phase*every)" if self.in_turn else "0"
+        constants = {"rate": self.rate, "every": float(self.every)}
+        given, chopped = "fast", dict[str, Memory]()
+        if self.chop is not None:
+            constants["half"] = float(self.chop * self.every)
+            chopped = {
+                "sense": Memory(start="1", update=sense),
+                "turn": Memory(update="(turn + 1)*int(turn + 1 < 2*half)"),
+            }
+            given = "sense*fast"
+        if self.follow_reference:
+            fresh = "(int(turn <= 0) + int(turn >= half)*int(turn <= half))"
+            chopped |= {
+                "reference_now": Memory(
+                    update=f"reference_now + {fresh}*(total/half - reference_now)"
+                ),
+                "total": Memory(update=f"(1 - {fresh})*total + fast"),
+            }
+            given = "sense*(fast - reference_now)"
         transfer = Effect(
             name=name,
             site="write",
-            becomes="rate*fast*int(count < 1)",
-            constants=dict(made.constants) | {"rate": self.rate, "every": float(self.every)},
+            becomes=f"rate*{given}*int(count < 1)",
+            constants=dict(made.constants) | constants,
             draws={**made.draws, **phase},
             parameters=made.parameters,
             noise=noise,
             memory={
                 "fast": Memory(update=changed),
                 "count": Memory(start=begin, update="(count + 1)*int(count + 1 < every)"),
+                **chopped,
             },
             about="fast array, transferred to the slow one",
         )

@@ -139,6 +139,18 @@ def _buffered(hardware: Hardware) -> Changes | None:
     return {**fast, "buffer": buffer.model_dump(mode="json")}
 
 
+def _chopped(*, follow: bool) -> Callable[[Hardware], Changes | None]:
+    """Return the buffered fast array, which changes its sign after every ten transfers."""
+
+    def changes(hardware: Hardware) -> Changes | None:
+        made = _buffered(hardware)
+        if made is not None:
+            made["transfer"] |= {"chop": 10, "follow_reference": follow}
+        return made
+
+    return changes
+
+
 def _several(count: int) -> Callable[[Hardware], Changes | None]:
     """Return one device that behaves like the mean of several which are written in turn.
 
@@ -211,6 +223,7 @@ def _dither(hardware: Hardware) -> Changes | None:
 
 
 _MIXED = "Nandakumar et al., Frontiers in Neuroscience 14, 406 (2020), mixed-precision training"
+_CHOPPED = "Rasch, Carta, Fagbohungbe and Gokmen, Nature Communications 15, 7133 (2024)"
 _PERIPHERY = "gain of the periphery"
 
 REMEDIES: tuple[Remedy, ...] = (
@@ -277,6 +290,26 @@ REMEDIES: tuple[Remedy, ...] = (
         time="one read of a column of the fast array in ten writes",
         automatic=False,
         sources=("Gokmen, Frontiers in Artificial Intelligence 4, 699148 (2021), TTv2",),
+    ),
+    Remedy(
+        "fast array, chopped",
+        "the same, whose inputs and output change sign after every ten transfers",
+        _chopped(follow=False),
+        devices=3,
+        lines="as the fast array with buffer, and a sign per column",
+        time="one read of a column of the fast array in ten writes",
+        automatic=False,
+        sources=(_CHOPPED,),
+    ),
+    Remedy(
+        "fast array, dynamic reference",
+        "AGAD: the same, read relative to the mean of the half period before",
+        _chopped(follow=True),
+        devices=5,
+        lines="as the chopped fast array, and two more words per weight",
+        time="one read of a column of the fast array in ten writes",
+        automatic=False,
+        sources=(_CHOPPED,),
     ),
     Remedy(
         "chopped multiplier",

@@ -2,12 +2,17 @@
 
 from math import sqrt
 
+import numpy as np
 import pytest
+import torch
+from writing import Devices
 
 from hw_models import Hardware, describe, known_presets, preset
-from hw_models.plasticity_arrays import DevicePair
+from hw_models.plasticity import LinearDevice
+from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.quantize import QuantizedWeights
 from hw_models.remedies import REMEDIES, applicable
+from pcsim.substrate import Chips, Seeded, Substrate
 
 CHIPS = known_presets() | {
     "offset": describe("ideal", {"m": {"kind": "learning_multiplier", "offset_spread": 0.003}}),
@@ -81,3 +86,56 @@ def test_a_fast_array_is_for_devices_with_a_symmetry_point():
     assert "fast array with transfer" in applicable(preset("ecram_li"))
     assert "fast array with transfer" not in applicable(preset("reram_es"))
     assert not next(r for r in REMEDIES if r.name == "fast array with transfer").automatic
+
+
+IMBALANCED = LinearDevice(dw_min=0.001, drive="continuous", imbalance=0.3)
+"""Its symmetry point is not at zero: balanced requests pull it there, and it says so for ever."""
+
+
+def transferred(push=0.0, writes=400, **fields):
+    """Return what a fast array has asked for by each write: as much up as down, and a push."""
+    device = LinearDevice(dw_min=0.001, drive="continuous") if push else IMBALANCED
+    effects = FastArray(device=device, rate=0.1, **fields).by_samples("fast")
+    substrate = Substrate(effects=effects)
+    chips = Chips(substrate, [0], seed=0, dt=1.0, noise=Seeded(0), dtype=torch.float64)
+    write, zero = chips.transform("write", 0, (1, 1)), torch.zeros(1, 1, 1, dtype=torch.float64)
+    done = []
+    for _ in range(writes):
+        done.append(float(write(zero + push, w=zero, tau_w=1.0, down=zero + 0.05)))
+        chips.advance()
+    return np.cumsum(done)
+
+
+def test_a_chopped_fast_array_adds_up_its_own_offset_to_nothing():
+    plain, chopped = transferred(), transferred(chop=20)
+    offset = plain[-1] - plain[-2]
+    assert plain[-1] - plain[-201] == pytest.approx(200 * offset), "control: it runs away"
+    assert abs(offset) > 1e-3
+    # Two halves of 20 transfers cancel; what is left is the ripple of one of them.
+    assert np.ptp(chopped[200:]) == pytest.approx(20 * abs(offset), rel=0.01)
+    assert chopped[-1] == pytest.approx(chopped[-41], abs=1e-9)
+
+
+def test_a_dynamic_reference_leaves_no_ripple():
+    followed = transferred(chop=20, follow_reference=True)[200:]
+    assert np.ptp(followed) < 0.01 * np.ptp(transferred(chop=20)[200:])
+
+
+@pytest.mark.parametrize("fields", [{"chop": 20}, {"chop": 20, "follow_reference": True}])
+def test_what_is_asked_for_is_transferred_all_the_same(fields):
+    up, down = (transferred(push=push, **fields)[-1] for push in (0.002, -0.002))
+    assert up > 0.02
+    assert down < -0.02
+
+
+def test_transfers_are_counted():
+    devices = Devices(FastArray(device=IMBALANCED, rate=0.1, every=5, chop=3))
+    done = [float(devices.write(0.02)) for _ in range(60)]
+    when = [k for k, change in enumerate(done) if change]
+    assert np.diff(when).tolist() == [5] * (len(when) - 1)
+    assert len(when) == 12
+
+
+def test_a_reference_that_is_followed_needs_a_chopper():
+    with pytest.raises(ValueError, match="set chop"):
+        FastArray(device=IMBALANCED, rate=0.1, follow_reference=True)
