@@ -11,15 +11,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+import hw_models
+from hw_models.kind_pages import example
+from hw_models.pieces import PIECES
 from pcsim.backends.continuous import Continuous
 from pcsim.backends.discrete import Discrete
 from pcsim.circuit import Circuit, Conductances
 from pcsim.config import Schedule
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.energies import Categorical, Gaussian
+from pcsim.errors import UnsupportedError
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
+from pcsim.substrate import Chips, counter
+from pcsim.substrate.noise import Seeded
 
 DEVICE = "meta"
 
@@ -108,13 +114,16 @@ CIRCUITS = {
 }
 
 
-def walked(circuit, network, solver="euler", mode="supervised", chips=2, **options):
+def walked(circuit, network, solver="euler", mode="supervised", chips=2, chips_on=None, **options):
     """Build chips on the device, and take some steps under guard; return the operations seen."""
     params = Parameters(network, flat_for(network, chips))
     setting = Circuit(**{"tau_w": 5.0, **circuit})
+    options |= {} if chips_on is None else {"chips": chips_on}
     engine = Continuous(network, params, setting, dt=0.1, solver_name=solver, mode=mode, **options)
     engine.load(clamps_for(network, mode, chips), steps=50)
     engine.feedforward()
+    if chips_on is not None:
+        engine.advance(1)  # what was fabricated is sent
     with NoHost() as guard:
         engine.advance(3)
         engine.flow.theta()
@@ -168,6 +177,41 @@ def test_discrete_batches_stay_on_the_device(name, optimizer, rule):
             runner.batch(clamps)
             runner.energy()
         assert guard.seen > 20
+
+
+# -- hardware ------------------------------------------------------------------------------------
+
+DENDRITES = {"kind": "dendritic", "conductances": GENERAL, "tau_inter": 0.1, "tau_apical": 0.1}
+ON = {"error_units": CIRCUITS["error units"][0], "dendritic": DENDRITES, "algebraic": {}}
+
+
+def chips_of(*pieces):
+    hardware = hw_models.Hardware(pieces={f"piece{k}": piece for k, piece in enumerate(pieces)})
+    options = {"dtype": torch.float64, "device": DEVICE}
+    return Chips(hardware.substrate(), [0, 1], seed=0, dt=0.1, noise=Seeded(0), **options)
+
+
+@pytest.mark.parametrize("kind", PIECES)
+def test_every_kind_of_hardware_acts_on_the_device(kind):
+    """What was fabricated is sent there once; noise, memory and writes of a step are made there."""
+    for circuit in ON.values():
+        try:
+            assert walked(circuit, NETWORKS["unit"], chips_on=chips_of(example(kind))) > 30
+        except UnsupportedError:  # this circuit has no such place
+            continue
+        return
+    raise AssertionError(f"no circuit has a place for {kind}")
+
+
+def test_control_noise_made_on_the_host_is_noticed(monkeypatch):
+    real = counter.by_torch
+
+    def on_host(*arguments):
+        return real(*arguments[:-1], "cpu").to(arguments[-1])
+
+    monkeypatch.setattr(counter, "by_torch", on_host)
+    with pytest.raises(AssertionError):
+        walked({}, NETWORKS["unit"], chips_on=chips_of(example("read_noise")))
 
 
 # -- controls --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ operations run in torch, one by one, and give the same bits.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -91,7 +91,7 @@ def by_torch(
     """Return the same numbers (key, count) by torch's operations."""
     start, stop = first // 4, -(-(first + count) // 4)
     block = torch.arange(start, stop, device=device)[None]
-    key = torch.as_tensor(keys.astype(np.int64), device=device)[:, None]
+    key = _on_device(keys.tobytes(), str(device))
     lanes = [lane + torch.zeros_like(key * block) for lane in words(key, step, block)]
     if law == "uniform":
         drawn = torch.stack([_uniform(lane, dtype) for lane in lanes], -1)
@@ -100,6 +100,12 @@ def by_torch(
         drawn = torch.stack([number for pair in pairs for number in pair], -1)
     skip = first - 4 * start
     return drawn.flatten(1)[:, skip : skip + count].contiguous()
+
+
+@lru_cache(maxsize=4096)
+def _on_device(keys: bytes, device: str) -> Tensor:
+    """Return keys (key, 1) on a device; they are sent there once, and not in every time step."""
+    return torch.as_tensor(np.frombuffer(keys, np.int64).copy(), device=device)[:, None]
 
 
 def _uniform(word: Tensor, dtype: torch.dtype) -> Tensor:
