@@ -81,15 +81,19 @@ def made_with(hardware, **options):
 def test_weights_leak_with_their_lifetime():
     """Nothing to learn: w(t) = w(0) e^{-t/lifetime}; without a leak they stay."""
     network = Network.mlp([3, 4, 2], "tanh")
-    weights = {}
+    weights, biases = {}, {}
     for lifetime in (0.0, 5.0):
         engine = made(
             Spice, Circuit(tau_w=1e9), network, dt=0.1, reltol=1e-6, macro=Macro(lifetime=lifetime)
         )
         before = torch.cat([array.clone() for array in engine.flow.weights], 1)
+        bias = [views["b"].clone() for views in engine.params.of[:2]]
         weights[lifetime] = shown(engine, network, count=1)[1] / before
-    assert float((weights[0.0] - 1).abs().max()) < 1e-5
-    assert float((weights[5.0] - exp(-3 / 5)).abs().max()) < 1e-5
+        later = [views["b"] for views in engine.params.of[:2]]
+        biases[lifetime] = torch.cat([a / b for a, b in zip(later, bias, strict=True)], 1)
+    for ratio in (weights, biases):
+        assert float((ratio[0.0] - 1).abs().max()) < 1e-5
+        assert float((ratio[5.0] - exp(-3 / 5)).abs().max()) < 1e-5
 
 
 def test_output_resistance_loads_sums():

@@ -118,6 +118,16 @@ def test_modules_declare_what_they_use():
     assert name_of("from") == "from_"
 
 
+def test_currents_flow_into_their_nodes():
+    """I(n) leaves the node: a source into it is negative, the conductance of a sum is not."""
+    cell = made(Spice, Circuit(tau_w=20.0), dt=0.1).netlist().cells["neuron1"]
+    text = module(cell, GM)
+    assert "I(x) <+ -current_x;" in text
+    assert "I(fb) <+ gm*V(fb);" in text
+    assert "V(r) <+ value_r;" in text
+    assert "else I(x) <+ c_x*ddt(V(x));" in text
+
+
 def test_a_folder_has_modules_and_says_what_they_are(tmp_path):
     names_of_cells = export(settings(), tmp_path / "va")
     text = (tmp_path / "va" / "cells.va").read_text()
