@@ -31,7 +31,8 @@ class Rows:
             table.caption = Text(self.caption, "table.caption")
         for number, column in enumerate(self.columns):
             right = number and not self.words
-            table.add_column(Text(column), justify="right" if right else "left")
+            # A name is never cut; it goes on in the next line.
+            table.add_column(Text(column), justify="right" if right else "left", overflow="fold")
         for row in self.rows:
             table.add_row(*map(Text, row))
         return table

@@ -17,6 +17,7 @@ from pcsim.cli.variants import _axis
 from pcsim.errors import ConfigError
 from pcsim.hardware import HardwareConfig
 from pcsim.run import run
+from pcsim.runner.timing import Timing
 from pcsim.variants import Remedies, remedies, specs
 from pcsim.variants.along_axes import values_of
 from pcsim.variants.every_remedy import STREAM, require_known
@@ -110,9 +111,13 @@ def test_the_sentence_tells_what_needs_no_controller(check):
 
 
 def test_every_remedy_of_the_stream_changes_a_run():
+    """Also where its times are no whole number of steps (3 τ_x in steps of 0.4 τ_x)."""
     setting = config.parse(TINY)
     for one in STREAM:
-        assert config.changed(setting, one.sections(setting)) != setting, one.name
+        changed = config.changed(setting, one.sections(setting))
+        assert changed != setting, one.name
+        Timing.of(changed)
+    assert config.changed(setting, STREAM[2].sections(setting)).stream.t_pres == pytest.approx(4.8)
 
 
 @pytest.mark.parametrize(

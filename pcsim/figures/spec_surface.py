@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,15 +29,13 @@ def spec_surface(data: Mapping[str, Any], name: str) -> Figure:
         axes.plot(values[0], ends["value"], "o-", color=COLOURS[0], label="limit of the loss")
         axes.fill_between(values[0], ends["low"], ends["high"], color=COLOURS[0], alpha=0.2)
         axes.axhline(level, color=COLOURS[2], linestyle="--", label=f"tolerance {level:g} points")
-        axes.set(ylabel="accuracy lost by the worst chips of the yield, points")
+        axes.set(ylabel="loss within the yield, points")
         axes.legend(frameon=False)
         axes.grid(alpha=0.25)
     else:
         surface = ends["value"].reshape(len(values[0]), len(values[1])).T
-        image = axes.pcolormesh(values[0], values[1], surface, cmap="cividis", shading="nearest")
-        figure.colorbar(
-            image, ax=axes, label="accuracy lost by the worst chips of the yield, points"
-        )
+        image = axes.pcolormesh(*map(_edges, values), surface, cmap="cividis")
+        figure.colorbar(image, ax=axes, label="loss within the yield, points")
         for end, style in (("value", "solid"), ("low", "dotted"), ("high", "dotted")):
             lines = ends[end].reshape(len(values[0]), len(values[1])).T
             if np.nanmin(lines) < level < np.nanmax(lines):
@@ -51,7 +50,19 @@ def spec_surface(data: Mapping[str, Any], name: str) -> Figure:
     return figure
 
 
+def _edges(values: Sequence[float]) -> npt.NDArray[np.floating]:
+    """Return where the cells of values end, halfway as the axis is drawn."""
+    places = np.log(values) if _logarithmic(values) else np.asarray(values, dtype=float)
+    middle = (places[1:] + places[:-1]) / 2
+    ends = np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
+    return np.asarray(np.exp(ends) if _logarithmic(values) else ends)
+
+
+def _logarithmic(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) / min(values) > 8 and not isinstance(values[0], int)
+
+
 def _scale(axes: Axes, which: str, values: Sequence[float]) -> None:
     """Show a number on a logarithmic scale where its values lie like that."""
-    if min(values) > 0 and max(values) / min(values) > 8 and not isinstance(values[0], int):
+    if _logarithmic(values):
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")

@@ -19,6 +19,7 @@ from pcsim.check.rows import CHIP, Rows, Watch
 from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.hardware import HardwareConfig
+from pcsim.runner.timing import Timing
 from pcsim.variants.asked import checked
 from pcsim.variants.every_number import CHIPS
 from pcsim.variants.limit import paired
@@ -48,7 +49,15 @@ def _regime(name: str) -> Callable[[Config], Sections]:
 
 
 def _longer(config: Config) -> Sections:
-    return {"stream": {"t_pres": LONGER * config.stream.t_pres}} if config.stream.t_pres else {}
+    timing = Timing.of(config)
+    return {"stream": {"t_pres": round(LONGER * timing.present) * timing.dt}}
+
+
+def _released(config: Config) -> Sections:
+    """Return a released label, for a whole number of steps."""
+    settle = REGIMES["free-label"](config.circuit.tau_x)["stream"]["t_settle"]
+    step = Timing.of(config).dt
+    return {"stream": {"t_settle": round(settle / step) * step}}
 
 
 STREAM: tuple[OfStream, ...] = (
@@ -72,8 +81,8 @@ STREAM: tuple[OfStream, ...] = (
     ),
     OfStream(
         "label released",
-        "the label is let go for 3 τ_x at every switch",
-        _regime("free-label"),
+        "the label is let go for about 3 τ_x at every switch",
+        _released,
         lines="one gate per output, with a controller",
         automatic=False,
     ),
