@@ -143,6 +143,8 @@ def test_a_margin_ends_where_the_ends_of_the_limit_pass():
     back = rescue([0, 1, 2], limits[::-1], TOLERANCE)
     assert back.value == pytest.approx(2 - found.value)
     assert back.low < back.value < back.high
+    both = [Estimate(v, v - 0.01, v + 0.01) for v in (0.1, 0.02, 0.3)]
+    assert rescue([0, 1, 4], both, TOLERANCE).value == pytest.approx(5 / 8), "best in the middle"
 
 
 def test_paired_differences_have_students_interval():

@@ -152,6 +152,10 @@ def change(places: Sequence[float], limits: Sequence[Estimate], level: float) ->
 
 
 def rescue(places: Sequence[float], limits: Sequence[Estimate], level: float) -> Estimate:
-    """Return where along ascending places a chip that does not train begins to."""
-    turned = [Estimate(-one.value, -one.high, -one.low) for one in limits]
-    return change(places, turned, -level)
+    """Return where along ascending places a chip that does not train begins to.
+
+    Beyond the best place it may get worse again: that is another question.
+    """
+    best = min(range(len(limits)), key=lambda k: limits[k].value) + 1
+    turned = [Estimate(-one.value, -one.high, -one.low) for one in limits[:best]]
+    return change(places[:best], turned, -level)
