@@ -26,6 +26,9 @@ from hw_models.quantize import ConductancePair, QuantizedWeights
 from pcsim.errors import ConfigError
 from pcsim.substrate import Effect
 
+UPDATES = ("multiplier", "transfer", "accumulator", "pulses")
+"""Places of the circuits that ask for updates, which programming does not use."""
+
 
 @dataclass(frozen=True)
 class DeployedParts:
@@ -53,7 +56,7 @@ def deployed_parts(hardware: Hardware, programmed: bool = True) -> DeployedParts
     last = max((k for k, (_, e) in enumerate(_effects(hardware)) if e.programming), default=-1)
     for k, (piece, effect) in enumerate(_effects(hardware)):
         if effect.site == "write":
-            if not piece.COMPUTES_UPDATES:
+            if piece.PLACE not in UPDATES:
                 parts["losses" if _loses(piece) else "pulses"].append(effect)
         elif not programmed or effect.site != "weight" or k > last:
             reads.append(effect)

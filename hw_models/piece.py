@@ -30,8 +30,6 @@ class Piece(Frozen):
     kind: str
     EXAMPLE: ClassVar[Fields]
     """Fields of an example, as a file would have them (without the kind)."""
-    COMPUTES_UPDATES: ClassVar[bool] = False
-    """Whether it belongs to the circuit that asks for updates, which programming does not use."""
     PLACE: ClassVar[Place] = "device"
     """Where it stands on the way of a signal, which is the order in which pieces act."""
     before: Neighbour = None

@@ -155,7 +155,6 @@ class FastArray(Clocked):
     """
 
     kind: Literal["fast_array"] = "fast_array"
-    COMPUTES_UPDATES: ClassVar[bool] = True
     REQUESTS = "gathers"
     EXAMPLE: ClassVar[Fields] = {
         "device": {"kind": "linear_device", "dw_min": 0.002},

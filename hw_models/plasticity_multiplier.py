@@ -35,7 +35,6 @@ class LearningMultiplier(Piece):
     """
 
     kind: Literal["learning_multiplier"] = "learning_multiplier"
-    COMPUTES_UPDATES: ClassVar[bool] = True
     REQUESTS = "adds"
     EXAMPLE: ClassVar[Fields] = {"offset_spread": "1 %", "gain_spread": "5 %", "limit": 1.0}
     PLACE: ClassVar[Place] = "multiplier"

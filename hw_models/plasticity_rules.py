@@ -20,7 +20,6 @@ class UpdateThreshold(Clocked):
     """Requests below a threshold are lost, at each write."""
 
     kind: Literal["update_threshold"] = "update_threshold"
-    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.001, "t_write": "1 s"}
     PLACE: ClassVar[Place] = "pulses"
     threshold: Annotated[NotNegative, InWeights]
@@ -48,7 +47,6 @@ class UpdateAccumulator(Piece):
     """
 
     kind: Literal["update_accumulator"] = "update_accumulator"
-    COMPUTES_UPDATES: ClassVar[bool] = True
     REQUESTS = "gathers"
     EXAMPLE: ClassVar[Fields] = {"threshold": 0.002}
     PLACE: ClassVar[Place] = "accumulator"
@@ -184,7 +182,6 @@ class PulseTrain(Clocked):
     """
 
     kind: Literal["pulse_train"] = "pulse_train"
-    COMPUTES_UPDATES: ClassVar[bool] = True
     EXAMPLE: ClassVar[Fields] = {"dw": 0.002, "slots": 31, "t_write": "1 s"}
     PLACE: ClassVar[Place] = "pulses"
     slots: Annotated[int, Field(ge=1, le=63)] = 31
