@@ -139,6 +139,9 @@ deploy --hardware rram_wan --wait 1h
 deploy --hardware pcm_programmed --program sloppy
 deploy --hardware pcm_programmed --wait soon
 doctor --device warp
+spice export missing.toml --out folder
+spice export good.toml --out folder
+spice population missing.toml
 """
 LIST = [line.split() for line in COMMANDS.strip().splitlines()]
 USAGE = [
@@ -198,7 +201,7 @@ def test_there_are_enough_of_them_over_all_verbs():
     assert len(LIST) >= 60
     asked = {arguments[0] for arguments in LIST}
     assert asked >= {"run", "check", "sweep", "compare", "report", "experiment", "data", "hardware"}
-    assert asked >= {"config", "equations", "doctor", "cost"}
+    assert asked >= {"config", "equations", "doctor", "cost", "spice"}
 
 
 @pytest.mark.parametrize(
