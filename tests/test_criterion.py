@@ -98,6 +98,19 @@ def test_few_seeds_are_a_doubt_common_to_all_chips():
     assert enough == [False, True]
 
 
+def test_so_many_seeds_that_nobody_trains_them_are_not_named():
+    """100 seeds settle a distance to the limit of t_99·σ/√100, and no smaller one."""
+    scatter = np.array([-0.04, 0.0, 0.04])
+    error = t.ppf(0.95, 99) * 0.04 / np.sqrt(100)
+    for beyond, words in (
+        (0.98 * error, "near the limit: more than 100 seeds would be needed to decide"),
+        (1.02 * error, "about 9"),
+    ):
+        found = answer(np.repeat(0.9 - 0.05 + beyond + scatter[:, None], 32, axis=1))
+        assert found.outcome == "marginal"
+        assert found.would_decide.startswith(words)
+
+
 def test_marginal_says_how_many_chips_would_decide():
     found = answer([0.9] * 31 + [0.7])
     number = int(found.would_decide.split()[1])

@@ -51,7 +51,9 @@ LUCK = 1e-3
 LEARNT = 0.5
 """Part of what the reference has learnt that a chip which trains with loss has, at least."""
 MOST = 10_000
-"""Chips or seeds beyond this are not worth naming as the number that would decide."""
+"""Chips beyond this are not worth naming as the number that would decide."""
+MOST_SEEDS = 100
+"""The same for seeds, each of which is a training of every chip."""
 FAILURES = {
     "diverged": "diverge",
     "ringing": "ring",
@@ -237,9 +239,10 @@ class Answer:
         if self.outcome != "marginal":
             return ""
         if self._above(self.good) is None and self._above(self._good(0.0)) is not None:
-            seeds = range(self.seeds + 1, MOST)
-            enough = (s for s in seeds if self._above(self._good(self._error_of(s))) is not None)
-            return f"about {next(enough, MOST)} seeds would decide"
+            for seeds in range(self.seeds + 1, MOST_SEEDS + 1):
+                if self._above(self._good(self._error_of(seeds))) is not None:
+                    return f"about {seeds} seeds would decide"
+            return f"near the limit: more than {MOST_SEEDS} seeds would be needed to decide"
         part = self.good if self._above(self.good) is None else self.learnt
         if self.identical or part.count == self.criterion.yield_ * self.chips:
             return "it lies at the limit: no number of chips decides"
