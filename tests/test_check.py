@@ -152,11 +152,14 @@ def test_what_is_given_is_kept():
 
 def test_regimes_are_those_of_the_streaming_study():
     for name, fields in REGIMES.items():
-        setting = physical(config.changed(SETTING, fields(SETTING.circuit.tau_x)))
+        setting = physical(config.changed(SETTING, fields(SETTING)))
         needs_signal = name in ("reset", "free-label")
         assert bool(idealisations(setting)) is needs_signal, name
-    ahead = config.changed(SETTING, REGIMES["look-ahead"](SETTING.circuit.tau_x))
+    ahead = config.changed(SETTING, REGIMES["look-ahead"](SETTING))
     assert ahead.circuit.look_soma == SETTING.circuit.tau_x
+    default = config.parse(DIGITS)  # 3 tau_x are no whole number of its steps of 0.4 tau_x
+    freed = physical(config.changed(default, REGIMES["free-label"](default)))
+    assert freed.stream.t_settle == pytest.approx(3.2 * default.circuit.tau_x)
 
 
 @pytest.mark.parametrize(("needed", "tried"), [(10.0, 2), (1000.0, len(PRESENTS))])

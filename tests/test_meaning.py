@@ -17,6 +17,7 @@ from pcsim.fields.pages import models_of
 from pcsim.meaning import NEEDS, OFF, meaningless, set_fields
 from pcsim.run import run
 from pcsim.runner.chip_run import ChipRun
+from pcsim.spice_settings import Macro
 
 
 def merged(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -296,6 +297,8 @@ NOT_TRIED = {
     "brian.folder": "compilers: tests/brian",
     "spice.reltol": "ngspice: tests/spice",
     "spice.folder": "ngspice: tests/spice",
+    "spice.noise": "ngspice: tests/spice",
+    **{f"spice.macro.{name}": "ngspice: tests/spice/test_macro.py" for name in Macro.model_fields},
     "hardware.device": "is filled in",
 }
 SOMEWHERE_ELSE = {"data.mode", "run.automatic", "schedule.rule", "schedule.fast"}

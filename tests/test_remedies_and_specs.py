@@ -71,7 +71,7 @@ def test_a_remedy_is_a_run_with_it(check, tried):
     pieces = {name: dict(piece) for name, piece in COARSE["hardware"]["pieces"].items()}
     pieces["weights"] |= {"accumulator": True}
     hidden = check.config.model_copy(update={"hardware": HardwareConfig(chips=2, pieces=pieces)})
-    changes = REGIMES["smooth-label"](check.config.circuit.tau_x)
+    changes = REGIMES["smooth-label"](check.config)
     smooth = config.changed(check.config, changes)
     for name, setting in (("hidden weight", hidden), ("smooth label", smooth)):
         one = next(one for one in tried.tried if one.name == name)

@@ -88,7 +88,7 @@ def setting(name: str, scale: Scale) -> Config:
     """Return the configuration of one check."""
     sections: dict[str, dict[str, Any]] = {"data": {"limit": scale.samples}}
     if scale.idealised:
-        sections |= REGIMES["reset"](1.0) | {"learning": {"batch": 8}}
+        sections |= REGIMES["reset"](configuration.parse(DIGITS)) | {"learning": {"batch": 8}}
     base = configuration.changed(configuration.parse(DIGITS, "presets"), sections)
     made = configuration.changed(base, {"hardware": {"preset": name}})
     if made.hardware.identical:

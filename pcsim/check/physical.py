@@ -28,14 +28,16 @@ CHIPS, SEEDS, EPOCHS = 32, 3, 1
 """Chips of the population, seeds of each and passes through the data, where none are given."""
 HELD_OUT = 6
 """One training sample in so many is held out to choose learning rates by."""
-REGIMES: dict[str, Callable[[float], dict[str, dict[str, Any]]]] = {
-    "carry": lambda tau: {},
-    "look-ahead": lambda tau: {"circuit": {"look_soma": tau}},
-    "smooth-label": lambda tau: {"stream": {"tau_label": tau}},
-    "free-label": lambda tau: {"stream": {"t_settle": 3 * tau}},
-    "reset": lambda tau: {"schedule": {"init": "ff"}},
+RELEASED = 3.0
+"""Time without the label at the start of a sample, in τ_x."""
+REGIMES: dict[str, Callable[[Config], dict[str, dict[str, Any]]]] = {
+    "carry": lambda config: {},
+    "look-ahead": lambda config: {"circuit": {"look_soma": config.circuit.tau_x}},
+    "smooth-label": lambda config: {"stream": {"tau_label": config.circuit.tau_x}},
+    "free-label": lambda config: {"stream": {"t_settle": _released(config)}},
+    "reset": lambda config: {"schedule": {"init": "ff"}},
 }
-"""What may happen at a switch of samples, by name (`docs/streaming.md`), given τ_x."""
+"""What may happen at a switch of samples, by name (`docs/streaming.md`)."""
 
 
 def physical(config: Config) -> Config:
@@ -78,6 +80,12 @@ def at_chip_time(config: Config) -> Config:
     if device is None or device.chip is None or named:
         return config
     return adapted(config, {"circuit": {"tau_x": device.chip["tau_x"]}})
+
+
+def _released(config: Config) -> float:
+    """Return about 3 τ_x without the label, in whole time steps."""
+    dt = config.solver.dt or config.schedule.gamma * config.circuit.tau_x
+    return round(RELEASED * config.circuit.tau_x / dt) * dt
 
 
 def adapted(config: Config, changes: dict[str, dict[str, Any]]) -> Config:

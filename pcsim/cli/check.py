@@ -188,7 +188,7 @@ def with_stream(settings: Config, regime: str, present: str | None) -> Config:
     tau = settings.circuit.tau_x
     if regime not in REGIMES:
         raise ConfigError(f"check: --regime: there is no {regime!r}; use {', '.join(REGIMES)}")
-    sections = REGIMES[regime](tau)
+    sections = REGIMES[regime](settings)
     if present is not None and present != "auto":
         try:
             span = float(present)

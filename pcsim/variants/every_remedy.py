@@ -44,33 +44,22 @@ class OfStream:
     devices: float = 0.0
 
 
-def _regime(name: str) -> Callable[[Config], Sections]:
-    return lambda config: REGIMES[name](config.circuit.tau_x)
-
-
 def _longer(config: Config) -> Sections:
     timing = Timing.of(config)
     return {"stream": {"t_pres": round(LONGER * timing.present) * timing.dt}}
-
-
-def _released(config: Config) -> Sections:
-    """Return a released label, for a whole number of steps."""
-    settle = REGIMES["free-label"](config.circuit.tau_x)["stream"]["t_settle"]
-    step = Timing.of(config).dt
-    return {"stream": {"t_settle": round(settle / step) * step}}
 
 
 STREAM: tuple[OfStream, ...] = (
     OfStream(
         "look-ahead somas",
         "somas send where they are heading: r = f(x + τ_x dx/dt)",
-        _regime("look-ahead"),
+        REGIMES["look-ahead"],
         lines="a differentiator per soma",
     ),
     OfStream(
         "smooth label",
         "the label follows its target with τ_x instead of jumping",
-        _regime("smooth-label"),
+        REGIMES["smooth-label"],
         lines="a low-pass filter per output",
     ),
     OfStream(
@@ -82,14 +71,14 @@ STREAM: tuple[OfStream, ...] = (
     OfStream(
         "label released",
         "the label is let go for about 3 τ_x at every switch",
-        _released,
+        REGIMES["free-label"],
         lines="one gate per output, with a controller",
         automatic=False,
     ),
     OfStream(
         "states reset",
         "states start from a forward pass at every sample",
-        _regime("reset"),
+        REGIMES["reset"],
         lines="a reset per soma, with a controller",
         automatic=False,
     ),
