@@ -86,6 +86,8 @@ def test_a_change_of_kind_leaves_the_old_fields_out_and_says_so():
 
 OLD = json.loads((Path(__file__).parent / "stored_configurations_0_1.json").read_text())
 """What results of version 0.1 contain: a circuit had the fields of all kinds, and defaults."""
+NEWER = {("data", "sha256"), ("data", "shuffled"), ("run", "engine"), ("grid", "trials")}
+"""Fields that 0.1 did not have."""
 SET_BEFORE = {
     "algebraic": {"look_soma": 0.3},
     "error_units": {"tau_err": 0.2, "delay_fb": 1.0},
@@ -104,7 +106,7 @@ def test_stored_configurations_of_before_are_read(name):
         if section == "spice":  # an engine of later versions
             continue
         for field, value in fields.items():
-            new = (section, field) in {("data", "sha256"), ("data", "shuffled"), ("run", "engine")}
+            new = (section, field) in NEWER
             if (section, field) == ("hardware", "device") and value:
                 assert value.pop("chip") is None  # devices alone: there were no whole chips
             assert new or OLD[name][section][field] == value, (section, field)

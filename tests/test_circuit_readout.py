@@ -15,7 +15,7 @@ from pcsim.runner.chip_run import ChipRun
 from pcsim.runner.circuit_readout import CircuitReadout
 from pcsim.runner.readout import Readout
 from pcsim.substrate import Chips, Draw, Effect, Memory, Seeded, Substrate
-from pcsim.substrate.effect import ABOUT, FABRICATED
+from pcsim.substrate.effect import ABOUT, FABRICATED, TRAINS
 
 F64 = torch.float64
 DT = 0.2
@@ -115,6 +115,7 @@ def sites_of(circuit):
     lags = {name for name in ("tau_err", "tau_apical", "tau_inter") if getattr(circuit, name)}
     own = lags | ({"g_basal", "g_apical"} if circuit.kind == "dendritic" else {"tau_w"})
     absent = {"tau_err", "tau_apical", "tau_inter", "g_basal", "g_apical", "tau_w"} - own
+    absent |= {*TRAINS}  # of single pulses: nothing fixed acts there
     return [site for site in ABOUT if site not in absent]
 
 

@@ -496,7 +496,7 @@ def test_the_search_can_find_an_ignored_field(quick, tmp_path, monkeypatch):
     """Without the table, what only a dendritic chip has leaves no trace in a discrete run."""
     monkeypatch.setattr(config, "meaningless", lambda _: {})
     reference = computed(config.parse(TINY), tmp_path)
-    for field in ("circuit.delay_fb", "solver.dt", "stream.t_pres", "record.every"):
+    for field in ("circuit.delay_fb", "stream.t_pres", "record.every"):
         assert acts(TINY, reference, field, tmp_path) is False
     assert acts(TINY, reference, "learning.alpha", tmp_path) is True
 

@@ -105,7 +105,7 @@ def test_an_output_that_would_destroy_is_refused_before_any_work(
         (folder / name).write_text("precious")
     (folder / "null.h5").symlink_to("/dev/null")
     before = {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
-    for module, name in (("run", "_run_chips"), ("check.rows", "run"), ("report.write", "views")):
+    for module, name in (("run", "_execute"), ("check.rows", "run"), ("report.write", "views")):
         monkeypatch.setattr(import_module(f"pcsim.{module}"), name, never)
     code, err = call(*arguments)
     assert code == 2, err

@@ -12,14 +12,14 @@ TINY = study.Scale(60, 2, "ideal")
 
 
 def test_the_physical_case_is_the_default_and_the_other_is_said():
-    for scale, idealised in (("small", False), ("full", False), ("idealised", True)):
+    for scale, idealised in (("small", False), ("paper", False), ("idealised", True)):
         setting = physical(study.setting("ecram_li", study.SCALES[scale]))
         assert bool(idealisations(setting)) is idealised
         assert setting.hardware.chips == study.SCALES[scale].chips
     words = " ".join(idealisations(setting))
     assert "8 samples side by side" in words
     assert "states reset to a forward pass" in words
-    assert physical(study.setting("photonic", study.SCALES["full"])).hardware.chips == 1
+    assert physical(study.setting("photonic", study.SCALES["paper"])).hardware.chips == 1
 
 
 def test_a_tiny_study(tmp_path, monkeypatch, capsys):

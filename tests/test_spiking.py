@@ -284,12 +284,12 @@ def test_refusals(network, mode, words):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"transport": "random"}, "Extra inputs"),
-        ({"delay_fb": 1e-3}, "Extra inputs"),
-        ({"look_err": 1e-3}, "Extra inputs"),
+        ({"transport": "random"}, "unknown name"),
+        ({"delay_fb": 1e-3}, "unknown name"),
+        ({"look_err": 1e-3}, "unknown name"),
         ({"tau_err": 0.0}, "greater than 0"),
         ({"q": 0.0}, "greater than 0"),
-        ({"kind": "error_units"}, "Extra inputs"),
+        ({"kind": "error_units"}, "unknown name"),
     ],
 )
 def test_fields_that_have_no_meaning(fields, words):

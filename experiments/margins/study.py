@@ -63,6 +63,7 @@ CASES = (
     ("cmos_capacitor", "device.dw_min", GROW),
     ("cmos_capacitor", "device.range", SHRINK),
 )
+PAGE = "margins_study.md"
 SCALES = {
     "small": Scale(400, 16, 16, 24, 3, CASES[:2]),
     "paper": Scale(1000, 32, 32, 128, 6, CASES),

@@ -5,7 +5,7 @@ carried over, nothing reset, the learning rate of every rule chosen on held-out 
 rules, which are the same for all presets, run once. Checks are kept: an interrupted study goes on.
 
     pcsim experiment presets                       8 chips × 3 seeds, ideal rules beside them
-    pcsim experiment presets --scale full          as `pcsim check`: 32 chips, PC and BP on each
+    pcsim experiment presets --scale paper         as `pcsim check`: 32 chips, PC and BP on each
     pcsim experiment presets --scale idealised     8 samples side by side, states reset
 
 The table goes to `presets_SCALE.csv`; `docs/presets.md` shows the one that is beside this file.
@@ -56,9 +56,10 @@ class Scale:
     idealised: bool = False
 
 
+PAGE = "presets.md"
 SCALES = {
     "small": Scale(500, 8, "ideal"),
-    "full": Scale(1000, 32, True),
+    "paper": Scale(1000, 32, True),
     "idealised": Scale(500, 8, "ideal", idealised=True),
 }
 

@@ -62,6 +62,7 @@ class Scale:
     repetitions: int = 10
 
 
+PAGE = "verdict_stability.md"
 SCALES = {"small": Scale(300, 3, 30), "paper": Scale(1000, 3, 32)}
 
 
