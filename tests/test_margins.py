@@ -311,6 +311,21 @@ def test_rungs_are_those_of_a_sweep(found):
         np.testing.assert_allclose(one.losses[-1], alone)
 
 
+def test_sensitivity_is_the_slope_over_doublings_and_lost_bits(found):
+    made, _ = found
+    for path in ("noise.sigma", "adc.bits"):
+        slopes = []
+        for one in made.ladders:
+            if one.number.path == path and one.place_of_one is not None:
+                k = one.place_of_one
+                start, moved = float(one.number.value), float(one.at(one.places[k]))
+                way = start - moved if path == "adc.bits" else np.log2(moved / start)
+                slopes.append((one.losses[k] - one.losses[0]) / way)
+        assert slopes
+        assert made.sensitivity(path).value == pytest.approx(float(np.mean(slopes)))
+    assert made.sensitivity("adc.bits").value > 0, "control: fewer bits cost accuracy here"
+
+
 def test_a_part_made_ideal_is_a_run_without_it(found):
     made, _ = found
     base = np.nan_to_num(made.check.accuracy(CHIP))
