@@ -18,7 +18,7 @@ def page(path: Path) -> dict[str, str | bytes]:
     book = jupytext.read(path)
     with TemporaryDirectory() as folder:
         run = {"metadata": {"path": folder}}
-        manager = KernelManager(kernel_name="python3", transport="ipc")  # no port is opened
+        manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{folder}/kernel")
         NotebookClient(book, km=manager, timeout=600, resources=run).execute()
     text, made = MarkdownExporter(exclude_input_prompt=True).from_notebook_node(book)
     figures = {f"notebooks/{path.stem}_{name}": data for name, data in made["outputs"].items()}
