@@ -2,8 +2,10 @@
 
 import json
 import sys
+from dataclasses import replace
 from math import inf, sqrt
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -323,6 +325,10 @@ def test_sensitivity_is_the_slope_over_doublings_and_lost_bits(found):
                 slopes.append((one.losses[k] - one.losses[0]) / way)
         assert slopes
         assert made.sensitivity(path).value == pytest.approx(float(np.mean(slopes)))
+        mirrored = [replace(one, up=not one.up) for one in made.ladders if one.number.path == path]
+        other = SimpleNamespace(ladders=mirrored, check=made.check)
+        turned = type(made).sensitivity(other, path)
+        assert turned.value == pytest.approx(-made.sensitivity(path).value)
     assert made.sensitivity("adc.bits").value > 0, "control: fewer bits cost accuracy here"
 
 
