@@ -26,7 +26,7 @@ sanitize: $(STAMP)
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 OMP_NUM_THREADS=1 \
 	PCSIM_CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	$(BIN)/pytest -q -p no:cacheprovider tests/conformance tests/substrate/test_counter.py \
-	-k "native or quiet or compiled or counter"
+	-m "not brian and not spice" -k "native or quiet or compiled or counter"
 
 # The documentation site, in build/site; any warning (a broken link, an anchor, a page outside the
 # navigation) is an error.

@@ -222,7 +222,7 @@ def test_noise_and_hardware_with_memory(tmp_path, kept, monkeypatch, name):
     resumed_everywhere(one, tmp_path, kept, monkeypatch, {4, 9})
 
 
-NATIVE = {name: CASES[name] for name in CASES if "spiking" not in name and name != "rk4"}
+NATIVE = {name: CASES[name] for name in CASES if name != "rk4"}
 NATIVE |= {name: REMEMBERING[name] for name in ("sigma-delta input", "chips with error units")}
 NATIVE |= {"soma noise": [NOISE, {"data": {"limit_test": 5}}]}
 

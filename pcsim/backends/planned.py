@@ -20,6 +20,7 @@ from pcsim.circuits.plan import Plan
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Flow
 from pcsim.continuous.plan_flow import PlanFlow
+from pcsim.continuous.spiking import SpikingFlow
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
@@ -93,7 +94,9 @@ class Planned(Continuous):
         holds = self.network.holds(self.mode)
         for k, (clamp, hold) in enumerate(zip(clamps, holds, strict=True)):
             where = f"{self.who}: clamps[{k}]"
-            if clamp is not None and hold == "free" and self.circuit.kind == "dendritic":
+            kind = self.circuit.kind
+            given = clamp is not None and hold == "free"
+            if given and (kind == "dendritic" or (kind == "spiking" and not k)):
                 raise UnsupportedError(f"{where}: layer {k} is free in mode {self.mode}")
             if clamp is None and hold == "clamped" and k == len(holds) - 1:
                 raise UnsupportedError(f"{where}: an input cannot be let go")
@@ -118,7 +121,7 @@ class Planned(Continuous):
             fixed = [k for k in range(len(flow.field.x)) if k not in flow.field.free]
             held = {(k, "x"): flow.field.x[k] for k in fixed}
         else:
-            assert isinstance(flow, PlanFlow)
+            assert isinstance(flow, PlanFlow | SpikingFlow)
             held = flow.clamped()
         self.held_clamps = {key: _copied(state) for key, state in held.items()}
 
@@ -141,9 +144,10 @@ class Planned(Continuous):
     def fixed(self) -> dict[str, Value]:
         """Return what is set once per unit or weight, by name and part."""
         flow, sites = self._flow, self.chips.substrate.sites if self.chips else frozenset()
-        if isinstance(flow, ErrorFlow):
+        if isinstance(flow, ErrorFlow | SpikingFlow):
             made = {"tau_x": flow.tau_x}
-            made |= {"tau_err": flow.tau_err} if "tau_err" in sites else {}
+            if isinstance(flow, ErrorFlow) and "tau_err" in sites:
+                made |= {"tau_err": flow.tau_err}
         else:
             assert isinstance(flow, PlanFlow)
             made = flow.fabricated
@@ -152,7 +156,7 @@ class Planned(Continuous):
             if group.layer.precision and not group.layer.learned_variance:
                 variance = torch.as_tensor(group.variance, dtype=torch.float64).reshape(1, 1, -1)
                 fixed[f"var@g{k}"] = float(variance) if variance.numel() == 1 else variance
-        if isinstance(flow, ErrorFlow) and isinstance(flow.tau_w, Tensor):
+        if isinstance(flow, ErrorFlow | SpikingFlow) and isinstance(flow.tau_w, Tensor):
             whole = flow.tau_w.expand(self.params.flat.shape) / self.scale
             for k, views in enumerate(self.params.views(whole.contiguous())):
                 names = {"w": f"tau_w@m{k}", "b": f"tau_b@g{k}", "log_var": f"tau_var@g{k}"}
@@ -169,6 +173,8 @@ class Planned(Continuous):
         flow = self._flow
         if isinstance(flow, ErrorFlow):
             return flow.field.x
+        if isinstance(flow, SpikingFlow):
+            return flow.x
         assert isinstance(flow, PlanFlow)
         return [flow.held(k, "x") for k in range(len(self.network.nodes))]
 
@@ -179,9 +185,10 @@ class Planned(Continuous):
             if part[0] == "m":
                 return flow.of[name][k]["w"]
             return flow.held(k, name)
-        assert isinstance(flow, ErrorFlow)
+        assert isinstance(flow, ErrorFlow | SpikingFlow)
         if part[0] == "m":
-            return (self.params if name == "w" else flow.feedback).of[k]["w"]
+            separate = flow.feedback if name != "w" else None
+            return (separate or self.params).of[k]["w"]
         if name in ("b", "log_var"):
             return self.params.of[k][name].unsqueeze(1)
         return flow.held(k, name)

@@ -171,7 +171,8 @@ def error_soma(circuit: Circuit, layer: Layer) -> list[str]:
     ]
 
 
-def _difference(layer: Layer) -> str:
+def prediction_error(layer: Layer) -> str:
+    """Return what an error is of: x less its prediction."""
     if layer.predicted_by == "prior":
         return "x - prior"
     return "x - mu - b" if layer.bias_outside and layer.g == "identity" else "x - mu"
@@ -182,12 +183,12 @@ def error_lines(circuit: Circuit, layer: Layer) -> list[str]:
     seen, unread, lines = error_seen(circuit, layer), error_unread(circuit, layer), []
     now = "err_now" if circuit.delay_err else unread
     if circuit.tau_err:
-        force = f"{_difference(layer)} - {'var*' if layer.precision else ''}err"
+        force = f"{prediction_error(layer)} - {'var*' if layer.precision else ''}err"
         lines.append(f"derr/dt = ({force})/tau_err : 1")
         ahead = f" + look_err*({force})/tau_err" if circuit.look_err else ""
         lines += [f"{now} = err{ahead} : 1"] if now != "err" else []
     else:
-        difference = _difference(layer)
+        difference = prediction_error(layer)
         lines.append(f"{now} = {f'({difference})/var' if layer.precision else difference} : 1")
     if circuit.delay_err:
         lines.append(f"{unread} : 1  # err_now, as it was delay_err ago")
@@ -197,7 +198,7 @@ def error_lines(circuit: Circuit, layer: Layer) -> list[str]:
         time = "tau_var" if layer.own_tau_w else "tau_w"
         lines += [
             "var = exp(log_var) : 1",
-            f"dlog_var/dt = 0.5*(err*({_difference(layer)}) - 1)/{time} : 1",
+            f"dlog_var/dt = 0.5*(err*({prediction_error(layer)}) - 1)/{time} : 1",
         ]
     return lines
 

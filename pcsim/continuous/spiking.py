@@ -8,8 +8,9 @@ One Euler step of everything from one state, then the events that it causes:
     then  k = floor((s − ŝ)/q + ½),   ŝ ← ŝ + q k,   μ_post ← μ_post + w q k,   fb likewise
 
 This is the order in which Brian2 takes a step (groups, thresholds, synapses, resets), so that both
-have the same events. All senders lie in one tensor, somas first, then apical compartments, because
-small tensors cost by the call and not by the number.
+have the same events. All senders of a chip lie in one row, somas first, then apical compartments,
+each with all its samples: small tensors cost by the call and not by the number, and the compiled
+steps (`pcsim.native`) find the samples of a sender in one piece.
 """
 
 from __future__ import annotations
@@ -68,18 +69,19 @@ class SpikingFlow:
         senders += [(APICAL, k) for k in range(self.top - 1)]
         self._senders = [f"{event.sender}{k}" for event, k in senders]
         self._widths = [units[k] for _, k in senders]
+        self._sending = senders
         self._beliefs = [f"{event.belief}{k}" for event, k in senders]
         like = params.flat
-        self._step = torch.stack(
-            [
-                torch.cat([like.new_full((units[k],), getattr(c, e.step)) for e, k in senders])
-                for c in own
-            ]
-        ).unsqueeze(1)
+        steps = [[getattr(c, event.step) for event, _ in senders] for c in own]
+        self._own_steps = like.new_tensor(steps).view(len(own), 1, -1)
+        """The size of a step by chip and sender."""
         keep = [1 - dt / c.tau_s if c.tau_s else 1.0 for c in own]
         self._keep = like.new_tensor(keep).view(-1, 1, 1)
         width = sum(self._widths)
         self._count = torch.zeros(len(own), width, dtype=torch.int64, device=like.device)
+        self._counts = dict(
+            zip(self._senders, self._count.split_with_sizes(self._widths, 1), strict=True)
+        )
         self.weights = [params.flat]
         # Views that every step needs are made once: a view costs as much as a small sum.
         self._w = [views["w"] for views in params.of[:-1]]
@@ -101,10 +103,11 @@ class SpikingFlow:
         self.x = [rows(node.units) for node in self.network.nodes]
         self.err = [rows(node.units) for node in self.network.nodes[:-1]]
         self._residual = [torch.zeros_like(err) for err in self.err]
-        width = self._step.shape[2]
-        self._hat, self._signal = rows(width), rows(width)
-        hats = self._hat.split_with_sizes(self._widths, 2)
-        signals = self._signal.split_with_sizes(self._widths, 2)
+        self._sizes = [samples * width for width in self._widths]
+        repeats = torch.tensor(self._sizes, device=like.device)
+        self._step = self._own_steps.repeat_interleave(repeats, 2)
+        self._hat, self._signal = torch.zeros_like(self._step), torch.zeros_like(self._step)
+        hats, signals = self._by_sender(self._hat), self._by_sender(self._signal)
         self.hat = dict(zip(self._senders, hats, strict=True))
         """r̂ (`soma1` …) and êrr (`apical0` …): what receivers believe, (chip, sample, unit)."""
         self.signal = dict(zip(self._senders, signals, strict=True))
@@ -116,6 +119,13 @@ class SpikingFlow:
         self.fb = {k: rows(self.network.nodes[k].units) for k in range(1, self.top)}
         self._traces = [self._hat, *self.mu, *self.fb.values()]
         self._sent = [rows(n) for n in self._widths]
+
+    def _by_sender(self, row: Tensor) -> list[Tensor]:
+        """Return what each sender has of a row, (chip, sample, unit)."""
+        parts = row.split_with_sizes(self._sizes, 2)
+        return [
+            part.view(len(row), -1, width) for part, width in zip(parts, self._widths, strict=True)
+        ]
 
     def load(
         self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20
@@ -136,7 +146,8 @@ class SpikingFlow:
         if label is not None:
             self.x[0] = label.expand(chips, -1, -1)
         elif not self._free:
-            self.x[0] = self.x[0].clone()  # a label may be a shared view
+            # A label may be a shared view.
+            self.x[0] = self.x[0].clone(memory_format=torch.contiguous_format)
         self._free = label is None
         for k, clamp in enumerate(clamps[1:-1], start=1):
             if clamp is not None:
@@ -230,19 +241,27 @@ class SpikingFlow:
         if self._stale:
             self._see()
         k = torch.sub(self._signal, self._hat).div_(self._step).add_(0.5).floor_()
-        self._count += (k != 0).sum(1)
+        self._add_up(k != 0)
         k.mul_(self._step)
         self._hat += k
-        for sent, part in zip(self._sent, k.split_with_sizes(self._widths, 2), strict=True):
-            sent.copy_(part)
+        for sent, part in zip(self._sent, k.split_with_sizes(self._sizes, 2), strict=True):
+            sent.view_as(part).copy_(part)
         for below, mu in enumerate(self.mu):
             mu.baddbmm_(self._sent[below], self._w_back[below])
         for above, fb in self.fb.items():
             fb.baddbmm_(self._sent[self.top + above - 1], self._w[above - 1])
 
+    def _add_up(self, sent: Tensor) -> None:
+        """Count events, over all samples."""
+        if sent.shape[2] == self._count.shape[1]:
+            self._count += sent[:, 0]
+            return
+        for count, part in zip(self._counts.values(), self._by_sender(sent), strict=True):
+            count += part.sum(1)
+
     def events(self) -> dict[str, Tensor]:
         """Return the events so far (chip, unit) by sender, over all samples: `soma1`, `apical0`."""
-        return dict(zip(self._senders, self._count.split_with_sizes(self._widths, 1), strict=True))
+        return dict(self._counts)
 
     def settle_weights(self) -> None:
         """Nothing is kept back."""
@@ -265,6 +284,25 @@ class SpikingFlow:
     def energy_by_node(self) -> Tensor:
         """Return ½‖x − μ − b‖² (chip, layer) at the last `forces`, μ as it has arrived."""
         return torch.stack([0.5 * r.square().sum((1, 2)) for r in self._residual], 1)
+
+    def held(self, k: int, name: str) -> Tensor:
+        """Return a state of layer k, by its name in the equations."""
+        for event, layer in self._sending:
+            if (name, k) == (event.belief, layer):
+                return self.hat[f"{event.sender}{k}"]
+        if name == APICAL.total:
+            return self.fb[k]
+        return {"x": self.x, "err": self.err, SOMA.total: self.mu}[name][k]
+
+    def clamped(self) -> dict[tuple[int, str], Tensor]:
+        """Return what is clamped, by layer and name."""
+        layers = (self.top,) if self._free else (0, self.top)
+        return {(k, "x"): self.x[k] for k in layers}
+
+    def saw(self, k: int, residual: Tensor) -> None:
+        """Let the energy of layer k be that of a residual; steps were taken elsewhere."""
+        self._residual[k].copy_(residual)
+        self._stale = True
 
     def moving(self) -> dict[str, Tensor]:
         """Return the states that move, by name; whoever asks may change them."""

@@ -84,7 +84,8 @@ class Ready:
         tensor = self.engine.tensor(array)
         if array.kind in ("fixed", "drawn"):
             return tensor.to(like.dtype).contiguous()
-        if tensor.dtype != like.dtype or not tensor[0].is_contiguous():
+        dtype = torch.int64 if array.kind == "count" else like.dtype
+        if tensor.dtype != dtype or not tensor[0].is_contiguous():
             raise UnsupportedError(
                 f"{WHO}: {array.name} of {array.part}: memory is not in one piece"
             )

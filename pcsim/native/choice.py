@@ -49,6 +49,7 @@ def why_torch(
     sizes = [m.n_in * m.n_out for m in (n.map for n in network.nodes) if isinstance(m, Dense)]
     if sum(sizes) * samples > PRODUCTS:
         return "matrix products of this size are faster there"
-    if followable(chips) and mode == "supervised" and sizes[-1] > FOLLOWED:
+    follows = circuit.kind != "spiking" and followable(chips)
+    if follows and mode == "supervised" and sizes[-1] > FOLLOWED:
         return "a clamped input of this size is followed there, which is faster"
     return library(PROBE).reason

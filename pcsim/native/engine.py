@@ -16,13 +16,14 @@ from torch import Tensor
 
 from pcsim.backends.planned import Planned
 from pcsim.circuit import Circuit
-from pcsim.circuits.error import error_seen
+from pcsim.circuits.error import error_seen, prediction_error
 from pcsim.circuits.plan import Plan
 from pcsim.continuous.delay import DelayLine, whole_steps
 from pcsim.continuous.error_flow import ErrorFlow
 from pcsim.continuous.flow import Tau
 from pcsim.continuous.plan_flow import PlanFlow
 from pcsim.continuous.solvers import Name
+from pcsim.continuous.spiking import SpikingFlow
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.native.call import WHO, Ready, code
@@ -43,8 +44,6 @@ def refuse(network: Network, circuit: Circuit, solver: str, mode: Mode, device: 
         )
     if device != "cpu":
         raise UnsupportedError(f"{WHO}: run.device {device!r}: code is compiled for the 'cpu'")
-    if circuit.kind == "spiking":
-        raise UnsupportedError(f"{WHO}: circuit.kind 'spiking': events have no compiled steps")
     Plan.of(network, circuit, mode, who=WHO)
 
 
@@ -206,6 +205,9 @@ class Native(Planned):
             if isinstance(self._flow, PlanFlow):
                 seen[f"residual@g{k}"] = self._flow.page.residual
                 continue
+            if isinstance(self._flow, SpikingFlow):
+                seen[f"residual@g{k}"] = prediction_error(layer)
+                continue
             seen |= {f"x@g{k}": "x", f"err@g{k}": error_seen(self.circuit, layer)}
             if layer.predicted_by == "above":
                 outside = layer.bias_outside and layer.g == "identity"
@@ -239,6 +241,8 @@ class Native(Planned):
             return next(b.drawn[name] for b in blocks if name in b.drawn)
         if array.kind == "memory":
             return self._memory(array.part, name)
+        if array.kind == "count":
+            return self._flow.events()[f"{name}{k}"]  # type: ignore[union-attr]
         if array.part[0] == "g" and (k, name) in self.held_clamps:
             return self.held_clamps[k, name]
         # A target that is not given pulls at nothing.
@@ -263,6 +267,10 @@ class Native(Planned):
         flow, seen = self._flow, ready.seen
         if isinstance(flow, PlanFlow):
             flow.saw(seen)
+            return
+        if isinstance(flow, SpikingFlow):
+            for name, residual in seen.items():
+                flow.saw(int(name.partition("@g")[2]), residual)
             return
         assert isinstance(flow, ErrorFlow)
         for k in flow.field.costed:

@@ -2,7 +2,7 @@
 
     for every chip of a range:  for every time step:
         potentials and rates → arrays as read → predictions → errors → feedback
-        → changes as hardware makes them → weights → states
+        → changes as hardware makes them → weights → states → events
 
 That is the order of `pcsim.circuits.order`, with the texts of the plan. Sizes are constants of the
 code; numbers and arrays are given to it by pointers, so that one library serves every value.
@@ -18,8 +18,8 @@ import torch
 from pcsim.circuits import order
 from pcsim.circuits.plan import Plan
 from pcsim.circuits.text import equations
+from pcsim.native.events import Events
 from pcsim.native.formula import symbol
-from pcsim.native.synapses import Synapses
 from pcsim.native.writer import Program, Value, prelude
 
 EARLY = -100
@@ -49,7 +49,7 @@ def compose(
     return _Composer(plan, samples, dtype, dt, free, fixed, seen, delays).compose()
 
 
-class _Composer(Synapses):
+class _Composer(Events):
     """The whole step."""
 
     def compose(self) -> Program:
@@ -85,6 +85,7 @@ class _Composer(Synapses):
                     job(order.of_sum(line.name), partial(self._sum_within, inner.layer, line))
         job(order.RECORD, self._show)
         job(order.NEURONS, self._move)
+        job(order.AFTER, self._communicate)
         for _, _, what in sorted(jobs, key=lambda each: each[:2]):
             what()
         self.flush()

@@ -52,6 +52,8 @@ class Symbols(Devices):
         self.plain: dict[str, Node] = {}
         """Constants that are 0 or 1: what they make of an expression is another code."""
         self.open: dict[int, Units] = {}
+        self.again = ""
+        """What the names of values end with that are computed a second time in a step."""
         self.units = [group.units for group in plan.groups]
         self.states: dict[str, Equation] = {}
         self.texts: dict[str, tuple[Equation, ...]] = {}
@@ -199,6 +201,14 @@ class Symbols(Devices):
             if (loop := self.open.pop(k, None)) is not None:
                 self.body += loop.lines()
 
+    def begin_again(self) -> None:
+        """Forget all that was computed: states have moved since."""
+        self.flush()
+        self.again = "_again"
+        for var in self.vars.values():
+            if var.node is not None:
+                var.index, var.c, var.ready = "", "", False
+
     def need(self, k: int, *roots: Node) -> None:
         """Let everything that some expressions of a layer need be computed."""
         for name in sorted(names(*roots)):
@@ -277,7 +287,7 @@ class Units:
         """Compute a symbol, and keep it for others."""
         composer = self.composer
         value = composer.emit([node], self._leaf(local or {}), self.text, moves=local)[0]
-        c = "unit_" + name.replace("@", "_")
+        c = "unit_" + name.replace("@", "_") + composer.again
         composer._scratch(c, composer.S * composer.units[self.k])
         self.text.append(f"{c}[{self.at}] = {value};")
         var = composer.vars[name]

@@ -19,7 +19,7 @@ class Array:
     """An array that the code takes, by where it stands in the plan."""
 
     kind: str
-    """state, clamp, fixed, drawn, memory, ring, seen, keys."""
+    """state, clamp, fixed, drawn, memory, ring, seen, keys, count."""
     part: str
     """`g0` is layer 0, `m0` the synapses onto it."""
     name: str

@@ -226,7 +226,6 @@ def test_stopped_chips_stand_still_and_the_others_go_on():
 
 REFUSED = {
     "solver": ({"solver_name": "rk4"}, "solver.name 'rk4'"),
-    "spiking": ({"circuit": CASES["spiking"].circuit}, "circuit.kind 'spiking'"),
     "f": ({"network": Network.mlp([3, 4, 2], "gelu")}, "network.f 'gelu'"),
 }
 
