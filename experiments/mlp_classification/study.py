@@ -4,23 +4,27 @@
 and FashionMNIST by BP, PC, iPC and Z-IL, in two stages:
 
     search   every combination of α, weight decay and γ side by side on the replica axis; the cell
-             with the best validation accuracy is chosen, for each rule and data set
+             with the best validation accuracy is chosen, for each contestant and data set
     report   that cell with several seeds and more data; the test accuracy of each seed at its epoch
              of best validation accuracy (early stopping)
 
 No test image takes part in a choice; the paper reports the highest test accuracy it obtained. Z-IL
 equals BP in exact arithmetic, so it takes BP's cell.
+
+A contestant is a rule with what the paper leaves open and no search chooses: the loss, where value
+nodes sit, and the batch. iPC writes T times per batch; in batches T times as large, it makes as
+many updates as BP in as many epochs.
 """
 
 from __future__ import annotations
 
 from functools import partial
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from pcsim.architectures.fields import EnergyConfig
 from pcsim.architectures.mlp import Mlp
@@ -34,22 +38,45 @@ from pcsim.config import (
     Schedule,
 )
 from pcsim.frozen import Frozen
+from pcsim.network import Convention
 from pcsim.store import Result, Variable
 
 from ..common import keeping, scaled
 from ..common.training_cells import train
 from . import report
-
-RULES: dict[str, Rule] = {"BP": "bp", "PC": "pc", "iPC": "ipc", "Z-IL": "zil"}
-SEARCHED = ("BP", "PC", "iPC")
+from .search import Cell, Found, Probe, best_cell, beyond, grid_of
 
 
-class Cell(Frozen):
-    """One combination of hyper-parameters."""
+class Contestant(Frozen):
+    """A rule, and what belongs to it without being searched."""
 
-    alpha: float
-    weight_decay: float
-    gamma: float
+    name: str
+    rule: Rule
+    loss: Literal["gaussian", "categorical"] = "categorical"
+    """Energy at the label: squared error or cross-entropy."""
+    convention: Convention = "pre"
+    """Value nodes before or behind the nonlinearity; the same function for BP."""
+    batch: int = 0
+    """Images per batch; 0 is that of the setting."""
+    gammas: tuple[float, ...] = ()
+    """γ that are searched; empty: those of the setting."""
+    like: str = ""
+    """The contestant whose cell it takes without a search of its own."""
+
+
+FOUR = (
+    Contestant(name="BP", rule="bp"),
+    Contestant(name="PC", rule="pc"),
+    Contestant(name="iPC", rule="ipc"),
+    Contestant(name="Z-IL", rule="zil", like="BP"),
+)
+VARIANTS = (
+    *FOUR[:3],
+    Contestant(name="PC, squared error, γ 0.5", rule="pc", loss="gaussian", gammas=(0.5,)),
+    Contestant(name="iPC, post-activation nodes", rule="ipc", convention="post"),
+    Contestant(name="iPC, as many updates", rule="ipc", batch=1024),
+)
+"""Cross-entropy and pre-activation nodes, if the name does not say otherwise."""
 
 
 class Stage(Frozen):
@@ -66,18 +93,28 @@ class Setting(Frozen):
     """Networks, grid and the two stages."""
 
     data: tuple[str, ...] = ("mnist", "fashion_mnist")
-    network: Mlp = Mlp(
-        sizes=(784, 64, 64, 10), f="leaky_relu", output=EnergyConfig(kind="categorical")
-    )
+    network: Mlp = Mlp(sizes=(784, 64, 64, 10), f="leaky_relu")
+    contestants: tuple[Contestant, ...] = FOUR
     alphas: tuple[float, ...]
     weight_decays: tuple[float, ...]
     gammas: tuple[float, ...]
+    reach: int = 0
+    """How many α may be tried beyond an edge of the grid at which the best cell lies."""
     T: int = 8
     batch: int = 128
     patience: int = 5
     """Epochs without improvement in any replica after which a training ends."""
     search: Stage
     report: Stage
+
+    def contestant(self, name: str) -> Contestant:
+        """Return the contestant of this name."""
+        return next(one for one in self.contestants if one.name == name)
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """Names of the contestants that have a search of their own."""
+        return tuple(one.name for one in self.contestants if not one.like)
 
 
 SCALES = {
@@ -87,6 +124,16 @@ SCALES = {
         gammas=(0.1, 0.5),
         search=Stage(limit=6000, validation=1000, epochs=8, seeds=(0,)),
         report=Stage(validation=5000, epochs=6, seeds=(0, 1, 2, 3, 4)),
+    ),
+    "decide": Setting(
+        contestants=VARIANTS,
+        alphas=(3e-4, 1e-3, 3e-3, 1e-2),
+        weight_decays=(0.1,),
+        gammas=(0.1, 0.5, 1.0),
+        reach=3,
+        patience=0,
+        search=Stage(validation=5000, epochs=4, seeds=(0,)),
+        report=Stage(validation=5000, epochs=12, seeds=(0, 1, 2, 3, 4)),
     ),
     "paper": Setting(
         alphas=(1e-6, 3.7e-6, 1.4e-5, 5.2e-5, 1.9e-4, 7.2e-4, 2.7e-3, 1e-2),
@@ -98,19 +145,23 @@ SCALES = {
 }
 
 
-def config_of(setting: Setting, stage: Stage, data: str, rule: str, grid: Grid) -> Config:
+def config_of(setting: Setting, stage: Stage, data: str, name: str, grid: Grid) -> Config:
     """Return one training: the whole grid (of one value each, in the report) × the seeds."""
-    schedule = Schedule(rule=RULES[rule], T=setting.T)
-    if rule in ("BP", "Z-IL"):  # T and γ have no meaning for BP; its equal has T = depth, γ = 1
-        schedule = Schedule(rule=RULES[rule])
+    one = setting.contestant(name)
+    schedule = Schedule(rule=one.rule, T=setting.T)
+    changed: dict[str, Any] = {"output": EnergyConfig(kind=one.loss)}
+    if one.rule in ("bp", "zil"):  # T and γ have no meaning for BP; its equal has T = depth, γ = 1
+        schedule = Schedule(rule=one.rule)
         grid = grid.model_copy(update={"gamma": ()})
+    else:
+        changed["convention"] = one.convention
     return Config(
-        network=setting.network,
+        network=setting.network.model_copy(update=changed),
         schedule=schedule,
         learning=Learning(
             optimizer="adamw",
             anneal="cosine",
-            batch=setting.batch,
+            batch=one.batch or setting.batch,
             epochs=stage.epochs,
             patience=setting.patience,
         ),
@@ -120,83 +171,90 @@ def config_of(setting: Setting, stage: Stage, data: str, rule: str, grid: Grid) 
     )
 
 
-def search_jobs(setting: Setting) -> dict[str, Config]:
-    """Return the search of every data set and rule, one job for each γ."""
-    jobs = {}
-    for data, rule, gamma in product(setting.data, SEARCHED, setting.gammas):
-        if rule == "BP" and gamma != setting.gammas[0]:
-            continue  # BP has no γ
-        grid = Grid(alpha=setting.alphas, weight_decay=setting.weight_decays, gamma=(gamma,))
-        jobs[_search_name(data, rule, gamma)] = config_of(setting, setting.search, data, rule, grid)
-    return jobs
+def first_probes(setting: Setting) -> list[Probe]:
+    """Return the search of every data set and contestant, one job for each γ."""
+    probes = []
+    for data, name in product(setting.data, setting.searched):
+        one = setting.contestant(name)
+        gammas = one.gammas or setting.gammas
+        for gamma in gammas[:1] if one.rule == "bp" else gammas:  # BP has no γ
+            grid = Grid(alpha=setting.alphas, weight_decay=setting.weight_decays, gamma=(gamma,))
+            probes.append(Probe(data, name, grid))
+    return probes
 
 
-def validation_grid(
-    setting: Setting, found: dict[str, Result], data: str, rule: str
-) -> npt.NDArray[np.floating]:
-    """Return the best validation accuracy (alpha, weight_decay, gamma), mean over seeds.
-
-    NaN where nothing was searched: BP has no γ.
-    """
-    shape = (len(setting.alphas), len(setting.weight_decays), len(setting.gammas))
-    grid = np.full(shape, np.nan)
-    for k, gamma in enumerate(setting.gammas[:1] if rule == "BP" else setting.gammas):
-        curves = found[_search_name(data, rule, gamma)]["validation_accuracy"]
-        split = curves.reshape(*shape[:2], len(setting.search.seeds), -1)
-        grid[..., k] = split.max(-1).mean(-1)
-    return grid
+def further_probes(setting: Setting, found: dict[tuple[str, str], Found]) -> list[Probe]:
+    """Return one more α for every search whose best cell lies at an edge, while allowed."""
+    probes = []
+    for (data, name), cells in found.items():
+        cell, tried = beyond(cells), {one.alpha for one in cells}
+        if cell is not None and len(tried) < len(setting.alphas) + setting.reach:
+            probes.append(Probe(data, name, grid_of(cell)))
+    return probes
 
 
-def best_cell(setting: Setting, grid: npt.NDArray[np.floating]) -> Cell:
-    """Return the cell of the highest validation accuracy; of equals the first."""
-    a, d, g = np.unravel_index(int(np.nanargmax(grid)), grid.shape)
-    return Cell(
-        alpha=setting.alphas[a], weight_decay=setting.weight_decays[d], gamma=setting.gammas[g]
-    )
+def search(run: scaled.Study, setting: Setting) -> dict[tuple[str, str], Found]:
+    """Return what was found for each data set and contestant."""
+    found: dict[tuple[str, str], Found] = {
+        key: {} for key in product(setting.data, setting.searched)
+    }
+    probes = first_probes(setting)
+    while probes:
+        jobs = {
+            probe.name: config_of(setting, setting.search, probe.data, probe.contestant, probe.grid)
+            for probe in probes
+        }
+        results = trained(run, jobs)
+        for probe in probes:
+            found[probe.data, probe.contestant] |= probe.read(results[probe.name])
+        probes = further_probes(setting, found)
+    return found
 
 
 def report_jobs(setting: Setting, chosen: dict[tuple[str, str], Cell]) -> dict[str, Config]:
-    """Return the training of every rule at its chosen cell."""
-    jobs = {}
-    for (data, rule), cell in chosen.items():
-        grid = Grid(alpha=(cell.alpha,), weight_decay=(cell.weight_decay,), gamma=(cell.gamma,))
-        config = config_of(setting, setting.report, data, rule, grid)
-        # The cell is in the name: another choice is another training.
-        name = f"report_{data}_{rule}_{cell.alpha:g}_{cell.weight_decay:g}_{cell.gamma:g}"
-        jobs[name] = config
-    return jobs
+    """Return the training of every contestant at its chosen cell."""
+    return {
+        f"report_{data}_{name}": config_of(setting, setting.report, data, name, grid_of(cell))
+        for (data, name), cell in chosen.items()
+    }
+
+
+def trained(run: scaled.Study, jobs: dict[str, Config]) -> dict[str, Result]:
+    """Return the result of each job. A cell is known by its configuration, not by the setting.
+
+    So another report, another contestant or a longer grid repeats nothing.
+    """
+    known = {name: f"{name}_{_digest(job)}" for name, job in _long_first(jobs).items()}
+    measures = {known[name]: partial(train, jobs[name]) for name in known}
+    found = keeping.collect(measures, run.path, "", run.console, keeping.PROCESSES)
+    return {name: found[known[name]] for name in jobs}
 
 
 def main(out: Path, scale: str) -> None:
     """Search, train, print, store, draw."""
     run = scaled.begin("mlp_classification", SCALES, scale, out)
     setting = SCALES[scale]
-    jobs = {name: partial(train, job) for name, job in _long_first(search_jobs(setting)).items()}
-    searched = run.collect(jobs, processes=keeping.PROCESSES)
-    grids = {
-        (data, rule): validation_grid(setting, searched, data, rule)
-        for data, rule in product(setting.data, SEARCHED)
-    }
+    found = search(run, setting)
     chosen = {
-        (data, rule): best_cell(setting, grids[data, "BP" if rule == "Z-IL" else rule])
-        for data, rule in product(setting.data, RULES)
+        (data, one.name): best_cell(found[data, one.like or one.name])
+        for data, one in product(setting.data, setting.contestants)
     }
-    last = report_jobs(setting, chosen)
-    measures = {name: partial(train, job) for name, job in _long_first(last).items()}
-    trained = run.collect(measures, processes=keeping.PROCESSES)
-    variables, coords = assemble(setting, grids, chosen, [trained[name] for name in last])
+    jobs = report_jobs(setting, chosen)
+    results = trained(run, jobs)
+    variables, coords = assemble(setting, found, chosen, [results[name] for name in jobs])
     claims = report.judge(Result(variables, coords))
     run.publish(variables, coords, claims, report.tables, {"": report.draw})
 
 
 def assemble(
     setting: Setting,
-    grids: dict[tuple[str, str], npt.NDArray[np.floating]],
+    found: dict[tuple[str, str], Found],
     chosen: dict[tuple[str, str], Cell],
     trained: list[Result],
 ) -> tuple[dict[str, Variable], dict[str, Any]]:
     """Join the two stages on the axes data × rule; curves that ended early are filled with NaN."""
-    shape, dims = (len(setting.data), len(RULES)), ("data", "rule")
+    names = [one.name for one in setting.contestants]
+    shape, dims = (len(setting.data), len(names)), ("data", "rule")
     seeds, epochs = len(setting.report.seeds), setting.report.epochs
     variables: dict[str, Variable] = {}
     for name in ("test_accuracy", "validation_accuracy"):
@@ -214,27 +272,37 @@ def assemble(
     for name in Cell.model_fields:
         values = np.array([getattr(cell, name) for cell in chosen.values()]).reshape(shape)
         variables[f"chosen_{name}"] = Variable(dims, values)
-    found = np.stack([[grids[data, rule] for rule in SEARCHED] for data in setting.data])
+    axes = [
+        sorted({getattr(cell, name) for cells in found.values() for cell in cells})
+        for name in Cell.model_fields
+    ]
+    tried = np.full((len(found), *map(len, axes)), np.nan)
+    for grid, cells in zip(tried, found.values(), strict=True):
+        for cell, reached in cells.items():
+            where = (axis.index(value) for axis, value in zip(axes, _values(cell), strict=True))
+            grid[tuple(where)] = reached
     variables["search_accuracy"] = Variable(
-        ("data", "searched", "alpha", "weight_decay", "gamma"),
-        found,
+        ("data", "searched", *Cell.model_fields),
+        tried.reshape(len(setting.data), -1, *tried.shape[1:]),
         {"long_name": report.ABOUT["search_accuracy"]},
     )
     coords: dict[str, Any] = {
         "data": np.array(setting.data),
-        "rule": np.array(list(RULES)),
-        "searched": np.array(SEARCHED),
+        "rule": np.array(names),
+        "searched": np.array(setting.searched),
         "seed": np.array(setting.report.seeds),
         "epoch": np.arange(1, epochs + 1),
-        "alpha": np.array(setting.alphas),
-        "weight_decay": np.array(setting.weight_decays),
-        "gamma": np.array(setting.gammas),
+        **{name: np.array(axis) for name, axis in zip(Cell.model_fields, axes, strict=True)},
     }
     return variables, coords
 
 
-def _search_name(data: str, rule: str, gamma: float) -> str:
-    return f"search_{data}_{rule}" + ("" if rule == "BP" else f"_gamma{gamma:g}")
+def _values(cell: Cell) -> tuple[float, ...]:
+    return cell.alpha, cell.weight_decay, cell.gamma
+
+
+def _digest(config: Config) -> str:
+    return sha256(config.model_dump_json().encode()).hexdigest()[:16]
 
 
 def _long_first(jobs: dict[str, Config]) -> dict[str, Config]:
