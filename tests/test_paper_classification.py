@@ -1,5 +1,7 @@
 """Laws of the paper's classification studies, at sizes of a second or two."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,17 +9,22 @@ import torch
 from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
 from pcsim.config import Grid
+from pcsim.errors import StoreError
+from pcsim.experiments.common import keeping, scaled
 from pcsim.experiments.common.claims import Verdict
 from pcsim.experiments.common.seed_statistics import (
     Interval,
     interval,
     judge_comparable,
     judge_greater,
+    power,
+    seeds_needed,
 )
 from pcsim.experiments.common.training_cells import train
 from pcsim.experiments.hyperparameter_convergence import report as hyperparameter_report
 from pcsim.experiments.hyperparameter_convergence import study as grid
 from pcsim.experiments.mlp_classification import report as mlp_report
+from pcsim.experiments.mlp_classification import search
 from pcsim.experiments.mlp_classification import study as mlp
 from pcsim.experiments.weight_transport import report as weight_transport_report
 from pcsim.experiments.weight_transport import study as transport
@@ -46,6 +53,19 @@ def test_interval_covers_the_mean_as_often_as_it_says():
     narrow = [abs(one.mean - 3.0) < 1.96 * one.sd / 5**0.5 for one in found]
     assert np.mean(narrow) < 0.91
     assert interval(np.array([0.5])).half == np.inf
+
+
+def test_power_is_the_share_of_intervals_that_leave_zero_out():
+    rng = np.random.default_rng(1)
+    for n, difference in ((3, 2.0), (5, 1.0), (10, 0.5)):
+        found = [judge_greater(interval(row)) for row in rng.normal(difference, 1.0, (3000, n))]
+        told = np.mean([verdict is not OPEN for verdict in found])
+        assert power(difference, 1.0, n) == pytest.approx(told, abs=4 * (0.25 / 3000) ** 0.5)
+    assert power(1e-9, 1.0, 5) == pytest.approx(0.05), "control: no difference is told at 5 %"
+    # Tables of the paired t test: 80 % at effects of 0.5, 1 and 2.
+    assert [seeds_needed(d, 2.0) for d in (1.0, -2.0, 4.0)] == [34, 10, 5]
+    assert seeds_needed(1e-3, 1.0) is None
+    assert (seeds_needed(0.0, 1.0), seeds_needed(1.0, 0.0)) == (None, 2)
 
 
 def test_verdicts_wait_for_the_interval():
@@ -203,24 +223,26 @@ def small_mlp():
 
 def test_search_finds_the_rate_that_learns_and_leaves_bp_without_gamma():
     setting = small_mlp()
-    jobs = mlp.search_jobs(setting)
-    assert len(jobs) == 1 + 2 + 2
-    found = {name: train(job) for name, job in jobs.items()}
-    for rule in mlp.SEARCHED:
-        values = mlp.validation_grid(setting, found, "digits", rule)
-        assert values.shape == (2, 1, 2)
-        assert np.isnan(values[..., 1]).all() == (rule == "BP")
-        cell = mlp.best_cell(setting, values)
+    probes = mlp.first_probes(setting)
+    assert len(probes) == 1 + 2 + 2
+    found = {}
+    for data, name, one_grid in probes:
+        job = mlp.config_of(setting, setting.search, data, name, one_grid)
+        assert job.grid.gamma == (() if name == "BP" else one_grid.gamma)
+        cells = search.Probe(data, name, one_grid).read(train(job))
+        assert len(cells) == 2
+        found.setdefault(name, {}).update(cells)
+    for name, cells in found.items():
+        assert len({cell.gamma for cell in cells}) == (1 if name == "BP" else 2)
+        cell = search.best_cell(cells)
         assert cell.alpha == 1e-2
-        last = mlp.report_jobs(setting, {("digits", rule): cell})
-        (config,) = last.values()
-        assert config.grid.gamma == (() if rule == "BP" else (cell.gamma,))
+        (config,) = mlp.report_jobs(setting, {("digits", name): cell}).values()
+        assert config.grid.gamma == (() if name == "BP" else (cell.gamma,))
         assert (config.data.validation, config.learning.patience) == (200, 1)
 
 
 def test_the_choice_sees_no_test_image():
     """The best validation cell is taken although another is best on the test images."""
-    setting = small_mlp()
     curves = np.array([[[0.5, 0.9]], [[0.8, 0.8]]])[:, :, None]
     one = Result(
         {
@@ -228,8 +250,73 @@ def test_the_choice_sees_no_test_image():
             "test_accuracy": Variable(("alpha", "weight_decay", "seed", "epoch"), 1 - curves),
         }
     )
-    values = mlp.validation_grid(setting, {"search_digits_BP": one}, "digits", "BP")
-    assert mlp.best_cell(setting, values).alpha == 1e-4
+    probe = search.Probe(
+        "digits", "BP", Grid(alpha=(1e-4, 1e-2), weight_decay=(0.1,), gamma=(1.0,))
+    )
+    found = probe.read(one)
+    assert list(found.values()) == [0.9, 0.8]
+    assert search.best_cell(found).alpha == 1e-4
+
+
+def test_a_search_goes_beyond_its_edge_and_no_further_than_allowed():
+    def tried(**reached):
+        """Return what was found at α of 1e-k, by k."""
+        return {
+            search.Cell(alpha=float(f"1e-{k[1:]}"), weight_decay=0.1, gamma=0.5): v
+            for k, v in reached.items()
+        }
+
+    assert search.beyond(tried(a4=0.7, a3=0.9, a2=0.8)) is None
+    assert search.beyond(tried(a3=0.9)) is None, "a single α is no search"
+    assert search.beyond(tried(a4=0.7, a3=0.8, a2=0.9)).alpha == pytest.approx(0.1)
+    assert search.beyond(tried(a4=0.9, a3=0.8, a2=0.7)).alpha == pytest.approx(1e-5)
+    setting = small_mlp().model_copy(update={"reach": 1})
+    found = {("digits", "PC"): tried(a4=0.7, a2=0.9)}
+    (probe,) = mlp.further_probes(setting, found)
+    assert probe.grid.alpha == (1.0,)
+    assert probe.grid.gamma == (0.5,)
+    found["digits", "PC"] |= tried(a0=0.95)
+    assert mlp.further_probes(setting, found) == []
+
+
+def test_a_cell_is_known_by_its_configuration(tmp_path, monkeypatch):
+    """Another report or another contestant repeats nothing; another search does."""
+    setting, trained = small_mlp(), []
+    monkeypatch.setattr(mlp, "train", partial(counted, trained))
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
+    run = scaled.begin("mlp_classification", {"small": setting}, "small", tmp_path)
+    first = mlp.search(run, setting)
+    assert len(trained) == 5
+    stage = setting.report.model_copy(update={"epochs": 9})
+    other = setting.model_copy(update={"report": stage, "contestants": mlp.FOUR[:2]})
+    assert mlp.search(run, other)["digits", "PC"] == first["digits", "PC"]
+    assert len(trained) == 5
+    stage = setting.search.model_copy(update={"epochs": 1})
+    mlp.search(run, other.model_copy(update={"search": stage}))
+    assert len(trained) == 8
+
+
+def counted(trained, config):
+    trained.append(config)
+    return train(config)
+
+
+def test_contestants_differ_in_what_their_names_say():
+    setting = mlp.SCALES["decide"]
+    one_grid = Grid(alpha=(1e-3,), weight_decay=(0.1,), gamma=(0.5,))
+    runs = {
+        one.name: mlp.config_of(setting, setting.report, "mnist", one.name, one_grid)
+        for one in setting.contestants
+    }
+    squared = {name for name, run in runs.items() if run.network.output.kind == "gaussian"}
+    assert squared == {"PC, squared error, γ 0.5"}
+    post = {name for name, run in runs.items() if run.network.convention == "post"}
+    assert post == {"iPC, post-activation nodes"}
+    updates = {
+        name: run.schedule.T / run.learning.batch if name.startswith("iPC") else 1 / 128
+        for name, run in runs.items()
+    }
+    assert updates["iPC, as many updates"] == updates["BP"] == updates["iPC"] / 8
 
 
 def test_zil_trains_as_bp_does():
@@ -246,19 +333,18 @@ def test_zil_trains_as_bp_does():
     assert np.abs(pc[..., :epochs] - bp[..., :epochs]).max() > 1e-3, "control: PC differs"
 
 
-def table_one(chosen=(1e-3,) * 4, **means):
+def table_one(edge=(False,) * 4, **means):
     """Five seeds that scatter by 0.1 points around the means, in percent."""
     noise = np.array([-0.1, -0.05, 0.0, 0.05, 0.1])
-    rules = list(mlp.RULES)
+    rules = [one.name for one in mlp.FOUR]
     values = np.array([[(means[rule.replace("-", "")] + noise) / 100 for rule in rules]])
     coords = {
         "data": np.array(["fashion_mnist"]),
         "rule": np.array(rules),
-        "alpha": np.array([1e-4, 1e-3, 1e-2]),
     }
     variables = {
         "accuracy": Variable(("data", "rule", "seed"), values),
-        "chosen_alpha": Variable(("data", "rule"), np.array([chosen])),
+        "edge": Variable(("data", "rule"), np.array([edge])),
     }
     return Result(variables, coords)
 
@@ -272,16 +358,37 @@ def test_claims_follow_table_one():
     assert [c.verdict for c in mlp_report.judge(even)] == [HOLDS, OPEN, OPEN, HOLDS]
     # A rule whose best rate lies at the edge of the search was not tuned: here PC.
     means = {"BP": 88.54, "PC": 85.12, "iPC": 89.13, "ZIL": 88.54}
-    edge = table_one(chosen=(1e-3, 1e-2, 1e-3, 1e-3), **means)
+    edge = table_one(edge=(False, True, False, False), **means)
     assert [c.verdict for c in mlp_report.judge(edge)] == [HOLDS, HOLDS, OPEN, HOLDS]
+
+
+def test_a_table_is_kept_beside_the_result_and_replaces_only_its_own(tmp_path):
+    begin = partial(scaled.begin, "mlp_classification", mlp.SCALES, "small", tmp_path)
+    path = begin().write([{"rule": "PC, γ 0.5", "mean": "98.1"}])
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "# pcsim experiment mlp_classification --scale small",
+        "rule,mean",
+        '"PC, γ 0.5",98.1',
+    ]
+    begin().write([{"rule": "BP", "mean": "98.2"}])
+    path.write_text("mine,1\n", encoding="utf-8")
+    with pytest.raises(StoreError, match="was not made by the study mlp_classification"):
+        begin()
+
+
+def test_the_evidence_says_how_many_seeds_the_papers_difference_needs():
+    claims = mlp_report.judge(table_one(BP=88.54, PC=85.12, iPC=89.13, ZIL=88.54))
+    # Paired differences without spread: two seeds tell any.
+    assert "2 seeds tell the paper's +0.59" in claims[0].evidence
+    assert "+4.01" in claims[2].evidence
 
 
 def test_trainings_that_end_early_are_filled_with_nan():
     setting = small_mlp()
-    chosen = {
-        ("digits", rule): mlp.Cell(alpha=1e-2, weight_decay=1e-2, gamma=0.5) for rule in mlp.RULES
-    }
-    grids = {("digits", rule): np.zeros((2, 1, 2)) for rule in mlp.SEARCHED}
+    cell = mlp.Cell(alpha=1e-2, weight_decay=1e-2, gamma=0.5)
+    chosen = {("digits", one.name): cell for one in mlp.FOUR}
+    lower = cell.model_copy(update={"alpha": 1e-3})
+    found = {("digits", name): {lower: 0.5, cell: 0.9} for name in setting.searched}
 
     def ended(epochs):
         dims = ("alpha", "weight_decay", "seed", "epoch")
@@ -289,6 +396,9 @@ def test_trainings_that_end_early_are_filled_with_nan():
         last = Variable(dims[:3], np.full((1, 1, 2), 0.5))
         return Result({"test_accuracy": curve, "validation_accuracy": curve, "accuracy": last})
 
-    variables, _ = mlp.assemble(setting, grids, chosen, [ended(n) for n in (4, 3, 2, 4)])
+    variables, coords = mlp.assemble(setting, found, chosen, [ended(n) for n in (4, 3, 2, 4)])
     there = np.isfinite(variables["test_accuracy"].values[0, :, 0]).sum(-1)
     assert there.tolist() == [4, 3, 2, 4]
+    assert coords["alpha"].tolist() == [1e-3, 1e-2]
+    assert variables["search_accuracy"].values[0, 2].ravel().tolist() == [0.5, 0.9]
+    assert variables["edge"].values.all(), "0.01 is the largest tried"

@@ -2,17 +2,21 @@
 
 A study is a module of this package with
 
-    SCALES: dict[str, Setting]     "small" (minutes on 2 cores) and "paper" (the published setting),
+    SCALES: dict[str, Setting]     "small" (minutes on 2 cores), "paper" (the published setting) and
+                                   of some "decide" (hours on 2 cores, sets that decide a claim);
                                    a frozen model whose fields are everything that can vary
     main(out, scale)               measure, then `publish`
 
-and `pcsim experiment NAME --scale small|paper` runs it. In the folder `out` it leaves
-`NAME_SCALE.h5` and `NAME_SCALE.png`; tables and claims go to the terminal. Tables and figure are
-functions of the stored result alone, so that they can be made again without measuring.
+and `pcsim experiment NAME --scale small|decide|paper` runs it. In the folder `out` it leaves
+`NAME_SCALE.h5`, `NAME_SCALE.png` and of some `NAME_SCALE.csv`; tables and claims go to the
+terminal. Tables and figure are functions of the stored result alone, so that they can be made again
+without measuring.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +26,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from pcsim.errors import StoreError
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
@@ -58,6 +63,36 @@ class Study:
         """Measure every cell that is not there yet; see `keeping.collect`."""
         setting = self.setting.model_dump_json()
         return keeping.collect(cells, self.path, setting, self.console, processes)
+
+    @property
+    def table(self) -> Path:
+        """The stored table, if the study has one."""
+        return self.path.with_suffix(".csv")
+
+    def check_table(self) -> None:
+        """Refuse a table that this study did not make."""
+        if self.table.exists():
+            text = self.table.read_text(encoding="utf-8", errors="replace")
+            if not text.startswith(self._command):
+                raise StoreError(
+                    f"{self.table}: is there already and was not made by the study {self.name}; "
+                    "move it away, or give another --out"
+                )
+
+    @property
+    def _command(self) -> str:
+        return f"# pcsim experiment {self.name} --scale {self.scale}\n"
+
+    def write(self, rows: Sequence[Mapping[str, str]]) -> Path:
+        """Write a table beside the result; its first line is the command."""
+        text = io.StringIO()
+        text.write(self._command)
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        self.table.write_text(text.getvalue(), encoding="utf-8")
+        self.console.print(f"table: {self.table}", soft_wrap=True)
+        return self.table
 
     def publish(
         self,
@@ -96,5 +131,6 @@ def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Stu
     """Return the study of this name at this scale, and say what is going to happen."""
     study = Study(name, scale, scales[scale], out, terminal())
     keeping.claim(study.path, name)
+    study.check_table()
     study.console.print(f"{name}, scale {scale}: {study.setting!r}", highlight=False, markup=False)
     return study

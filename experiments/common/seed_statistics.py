@@ -4,6 +4,11 @@
 
 Two rules trained with the same seeds share initial weights and the order of the samples, so their
 difference is taken seed by seed before it is averaged.
+
+How many seeds? If differences have the mean d and the standard deviation s, the interval of n of
+them leaves zero out with the probability (power)
+
+    P(|t'| > t(n − 1, 97.5 %)),      t' noncentral with n − 1 degrees of freedom at d √n / s
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import nct
 from scipy.stats import t as student
 
 from .claims import Verdict
@@ -52,6 +58,22 @@ def interval(values: Floats) -> Interval:
         return Interval(float(values[0]), 0.0, float("inf"))
     sd = float(np.std(values, ddof=1))
     return Interval(float(np.mean(values)), sd, float(student.ppf(0.975, n - 1)) * sd / n**0.5)
+
+
+def power(difference: float, sd: float, seeds: int) -> float:
+    """Return the probability that so many seeds tell a difference from zero at 95 %."""
+    if seeds < 2 or not difference:
+        return 0.0
+    if not sd:
+        return 1.0
+    edge, centre = float(student.ppf(0.975, seeds - 1)), abs(difference) / sd * seeds**0.5
+    inside = nct.cdf(edge, seeds - 1, centre) - nct.cdf(-edge, seeds - 1, centre)
+    return float(1 - inside)
+
+
+def seeds_needed(difference: float, sd: float, wanted: float = 0.8, most: int = 1000) -> int | None:
+    """Return the fewest seeds that tell a difference with the wanted power; None: above `most`."""
+    return next((n for n in range(2, most + 1) if power(difference, sd, n) >= wanted), None)
 
 
 def judge_greater(difference: Interval) -> Verdict:

@@ -243,7 +243,8 @@ def main(out: Path, scale: str) -> None:
     results = trained(run, jobs)
     variables, coords = assemble(setting, found, chosen, [results[name] for name in jobs])
     claims = report.judge(Result(variables, coords))
-    run.publish(variables, coords, claims, report.tables, {"": report.draw})
+    result = run.publish(variables, coords, claims, report.tables, {"": report.draw})
+    run.write(report.rows(result))
 
 
 def assemble(
@@ -272,6 +273,16 @@ def assemble(
     for name in Cell.model_fields:
         values = np.array([getattr(cell, name) for cell in chosen.values()]).reshape(shape)
         variables[f"chosen_{name}"] = Variable(dims, values)
+    variables["edge"] = Variable(
+        dims,
+        np.array(
+            [
+                beyond(found[data, one.like or one.name]) is not None
+                for data, one in product(setting.data, setting.contestants)
+            ]
+        ).reshape(shape),
+        {"long_name": report.ABOUT["edge"]},
+    )
     axes = [
         sorted({getattr(cell, name) for cells in found.values() for cell in cells})
         for name in Cell.model_fields
