@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pcsim.errors import ConfigError
-from pcsim.maps.initial import Initial
+from pcsim.maps.initial import Unlearnt
 from pcsim.maps.nonlinearities import check_sizes
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(Unlearnt):
     """μ = q kᵀ/√d per head, d = features/heads; parents (queries, keys), shape (head, i, j).
 
     With `causal`, only j ≤ i counts: the rest is predicted as 0 and read by nobody.
@@ -40,19 +40,9 @@ class Scores:
         """Units of the prediction."""
         return self.heads * self.positions**2
 
-    @property
-    def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is learnt: queries and keys come from dense maps."""
-        return {}
-
-    @property
-    def initial(self) -> dict[str, Initial]:
-        """Nothing is learnt."""
-        return {}
-
 
 @dataclass(frozen=True)
-class Mix:
+class Mix(Unlearnt):
     """μ_i = Σ_j softmax(s)_ij v_j per head; parents (scores, values), shape (position, feature).
 
     With `causal`, the softmax runs over j ≤ i.
@@ -76,16 +66,6 @@ class Mix:
     def units(self) -> int:
         """Units of the prediction."""
         return self.positions * self.features
-
-    @property
-    def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is learnt: values come from a dense map."""
-        return {}
-
-    @property
-    def initial(self) -> dict[str, Initial]:
-        """Nothing is learnt."""
-        return {}
 
 
 def _check(kind: str, positions: int, features: int, heads: int) -> None:

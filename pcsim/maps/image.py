@@ -7,7 +7,7 @@ from math import prod
 from typing import Literal
 
 from pcsim.errors import ConfigError
-from pcsim.maps.initial import Initial, by_fan_in
+from pcsim.maps.initial import Initial, Unlearnt, by_fan_in
 from pcsim.maps.nonlinearities import check_nonlinearities, check_sizes
 
 Image = tuple[int, int, int]
@@ -77,7 +77,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Unlearnt):
     """μ = the largest or the mean of f(x) over windows of size × size, side by side.
 
     A maximum routes its error to the place that is largest at present: F is then only piecewise
@@ -119,16 +119,6 @@ class Pool:
     def units(self) -> int:
         """Units of the prediction."""
         return prod(self.shape)
-
-    @property
-    def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is learnt."""
-        return {}
-
-    @property
-    def initial(self) -> dict[str, Initial]:
-        """Nothing is learnt."""
-        return {}
 
 
 def _check_image(kind: str, image: Image) -> None:

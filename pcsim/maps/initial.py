@@ -20,6 +20,20 @@ def by_fan_in(fan_in: int) -> Initial:
     return Initial("uniform", 1 / sqrt(fan_in))
 
 
+class Unlearnt:
+    """A map without weights of its own."""
+
+    @property
+    def parameters(self) -> dict[str, tuple[int, ...]]:
+        """Nothing is learnt."""
+        return {}
+
+    @property
+    def initial(self) -> dict[str, Initial]:
+        """Nothing is learnt."""
+        return {}
+
+
 class Predictor(Protocol):
     """A map that predicts a node from its parents: a frozen dataclass."""
 

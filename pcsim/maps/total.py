@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pcsim.maps.initial import Initial
+from pcsim.maps.initial import Unlearnt
 from pcsim.maps.nonlinearities import check_sizes
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Unlearnt):
     """μ = Σ of `terms` parents with `units` units each; a single term is passed on as it is."""
 
     units: int
@@ -23,13 +23,3 @@ class Sum:
     def parent_units(self) -> tuple[int, ...]:
         """Units of each parent."""
         return (self.units,) * self.terms
-
-    @property
-    def parameters(self) -> dict[str, tuple[int, ...]]:
-        """Nothing is learnt."""
-        return {}
-
-    @property
-    def initial(self) -> dict[str, Initial]:
-        """Nothing is learnt."""
-        return {}

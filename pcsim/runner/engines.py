@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,27 +46,31 @@ def engine_for(
     `steps` are those of the whole run; `draw` gives the circuit's own noise to torch, `noise` is
     where it comes from.
     """
+    common: dict[str, Any] = {
+        "dt": timing.dt,
+        "mode": config.data.mode,
+        "seeds": seeds,
+        "scale": scale,
+        "tau_x": tau_x,
+        "tau_w": tau_w,
+        "chips": chips,
+    }
+    population = (network, params, timing.circuit)
     if config.run.backend == "brian":
-        return _brian(config, network, params, timing, seeds, samples, scale, tau_x, tau_w, chips)
+        _refuse(config)
+        from pcsim.backends.brian import BrianBackend  # Brian2 is optional, and slow to import
+
+        brian = config.brian
+        common |= {"target": brian.target, "dense": brian.dense, "folder": brian.folder or None}
+        return BrianBackend(*population, samples=samples, **common)
     if config.run.engine == "spice":
         refuse_netlist(network, timing.circuit, samples, config.run.device)
+        common |= {"folder": config.spice.folder or None, "macro": config.spice.macro}
+        trnoise = config.spice.noise == "trnoise"
         return Spice(
-            network,
-            params,
-            timing.circuit,
-            dt=timing.dt,
-            mode=config.data.mode,
-            seeds=seeds,
-            scale=scale,
-            tau_x=tau_x,
-            tau_w=tau_w,
-            noise=noise,
-            chips=chips,
-            reltol=config.spice.reltol,
-            folder=config.spice.folder or None,
-            trnoise=config.spice.noise == "trnoise",
-            macro=config.spice.macro,
+            *population, noise=noise, reltol=config.spice.reltol, trnoise=trnoise, **common
         )
+    common["solver_name"] = config.solver.name
     reason = "run.engine asks for it"
     if config.run.engine == "auto":
         reason = why_torch(
@@ -80,37 +85,10 @@ def engine_for(
             fast=config.schedule.fast if "fast" in config.schedule.model_fields_set else None,
         )
     if config.run.engine == "native" or not reason:
-        return Native(
-            network,
-            params,
-            timing.circuit,
-            dt=timing.dt,
-            solver_name=config.solver.name,
-            mode=config.data.mode,
-            seeds=seeds,
-            scale=scale,
-            tau_x=tau_x,
-            tau_w=tau_w,
-            noise=noise,
-            chips=chips,
-        )
+        return Native(*population, noise=noise, **common)
     if chips and config.run.engine == "auto":
         chips.compile(steps)
-    engine = Continuous(
-        network,
-        params,
-        timing.circuit,
-        dt=timing.dt,
-        solver_name=config.solver.name,
-        mode=config.data.mode,
-        seeds=seeds,
-        scale=scale,
-        tau_x=tau_x,
-        tau_w=tau_w,
-        draw=draw,
-        fast=config.schedule.fast,
-        chips=chips,
-    )
+    engine = Continuous(*population, draw=draw, fast=config.schedule.fast, **common)
     engine.reason = reason
     return engine
 
@@ -145,40 +123,6 @@ def twin_for(
         tau_x=tau_x,
         draw=draw,
         fast=False,
-        chips=chips,
-    )
-
-
-def _brian(
-    config: Config,
-    network: Network,
-    params: Parameters,
-    timing: Timing,
-    seeds: Sequence[int],
-    samples: int,
-    scale: float,
-    tau_x: Sequence[Tau] | None,
-    tau_w: Tensor | None,
-    chips: Chips | None,
-) -> Engine:
-    _refuse(config)
-    from pcsim.backends.brian import BrianBackend  # Brian2 is optional, and slow to import
-
-    settings = config.brian
-    return BrianBackend(
-        network,
-        params,
-        timing.circuit,
-        dt=timing.dt,
-        mode=config.data.mode,
-        seeds=seeds,
-        scale=scale,
-        tau_x=tau_x,
-        tau_w=tau_w,
-        target=settings.target,
-        dense=settings.dense,
-        folder=settings.folder or None,
-        samples=samples,
         chips=chips,
     )
 
