@@ -23,7 +23,7 @@ from pcsim.circuits.blocks import Block
 from pcsim.circuits.plan import Connection, Group, Plan
 from pcsim.circuits.products import quotient
 from pcsim.circuits.text import Equation, equations
-from pcsim.continuous.plan_flow import NOISE
+from pcsim.continuous.plan_program import NOISE
 from pcsim.errors import UnsupportedError
 from pcsim.native.formula import ZERO, Node, apply, evaluate, names, number, parse, symbol
 from pcsim.spice.macro import beside_capacitor, lag, transconductor
