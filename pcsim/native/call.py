@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pcsim.errors import UnsupportedError
-from pcsim.native.compiler import library, pool
+from pcsim.native.compiler import library
 from pcsim.native.formula import evaluate
+from pcsim.native.threads import share
 from pcsim.native.writer import Array, Program
 from pcsim.substrate import Seeded
 
@@ -145,12 +146,7 @@ class Ready:
                 ctypes.c_int64(chips),
             )
 
-        threads = min(engine.threads, chips)
-        if threads <= 1:
-            part(0, 0, chips)
-        else:
-            bounds = np.linspace(0, chips, threads + 1).astype(int).tolist()
-            list(pool(threads).map(part, range(threads), bounds[:-1], bounds[1:]))
+        share(part, chips, engine.threads)
         for line in lines:
             line.position = (line.position + steps) % (line.steps + 1)
         if hardware:

@@ -16,7 +16,6 @@ import stat
 import subprocess
 import tempfile
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,16 +68,6 @@ def library(source: str) -> Library:
         return Library(ctypes.CDLL(str(path)))
     except (OSError, subprocess.SubprocessError) as error:
         return Library(None, f"{compiler}: {_sentence(error)}")
-
-
-def pool(threads: int) -> ThreadPoolExecutor:
-    """Return threads for compiled code; they stay, and a forked process has its own."""
-    return _pool(threads, os.getpid())
-
-
-@cache
-def _pool(threads: int, process: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, "compiled")
 
 
 def _flags() -> list[str]:

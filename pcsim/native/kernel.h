@@ -20,7 +20,6 @@ typedef uint32_t UBITS;
 #define CEIL ceilf
 #define SQRT sqrtf
 #define FABS fabsf
-#define POW powf
 #define FMA __builtin_fmaf
 #define COPYSIGN __builtin_copysignf
 #define LN ln_float
@@ -44,7 +43,6 @@ typedef uint64_t UBITS;
 #define CEIL ceil
 #define SQRT sqrt
 #define FABS fabs
-#define POW pow
 #define FMA __builtin_fma
 #define COPYSIGN __builtin_copysign
 #define LN ln_double
@@ -88,6 +86,14 @@ static inline REAL OVER(REAL a, REAL c, REAL r)
     return a / c;
 #endif
 }
+
+/* a where all bits are set, b where none is. Compilers turn some conditions into branches, or know
+ * none that is alike for all elements, and leave the whole loop scalar: these are vector code. */
+static inline REAL PICK(BITS all, REAL a, REAL b)
+{
+    return of_bits((to_bits(a) & all) | (to_bits(b) & ~all));
+}
+#define WHERE(condition, a, b) PICK(-(BITS)(condition), a, b)
 
 /* e^r - 1 and 2^k for x = k ln 2 + r; x within the range of exponents, or NaN */
 static inline REAL reduced(REAL x, REAL *power)
@@ -175,6 +181,18 @@ static inline REAL LOG(REAL x)
     const REAL value = ((REAL)k + lost) * R(0.6931471805599453) + R(2.0) * s * p;
     const REAL below = x == R(0.0) ? -(REAL)INFINITY : (REAL)NAN;
     return x > R(0.0) ? (x < (REAL)INFINITY ? value : x) : below;
+}
+
+/* x^y = e^(y ln |x|), with the sign of an odd whole power; about y ln |x| units in the last place are
+ * lost */
+static inline REAL POW(REAL x, REAL y)
+{
+    const REAL size = FABS(x), value = EXP(y * LOG(size));
+    const REAL half = y * R(0.5);
+    const REAL odd = WHERE(FLOOR(half) == half, value, -value);
+    const REAL negative = WHERE(FLOOR(y) == y, odd, (REAL)NAN);
+    const REAL power = WHERE(x < R(0.0), negative, value);
+    return WHERE(x == R(1.0), R(1.0), WHERE(y == R(0.0), R(1.0), power));
 }
 
 static inline REAL SIGN(REAL x)

@@ -42,7 +42,7 @@ class Layers(Symbols):
             self.head.append(f"const int64_t passed_{key} = passed[{len(self.out.places)}];")
             self.out.places.append(key)
             dt = self._slot(symbol("dt"))
-            self.body.append(f"const int moves_{key} = n || passed_{key};")
+            self.body.append(f"const BITS moves_{key} = -(BITS)(n || passed_{key});")
             self.body.append(f"const REAL dt_{key} = n ? {dt} : (REAL)passed_{key} * {dt};")
             self.body.append(f"(void)moves_{key}, (void)dt_{key};")
         return {"$dt": f"dt_{key}", "$moves": f"moves_{key}"}

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from pcsim.errors import UnsupportedError
-from pcsim.native.compiler import library, pool
+from pcsim.native.compiler import library
 from pcsim.native.devices import LINE, Devices, Elements
 from pcsim.native.formula import Node, apply, evaluate, names, number, parse, symbol
+from pcsim.native.threads import share
 from pcsim.native.writer import Array, Program, Value, Var, prelude
 from pcsim.substrate.effect import Effect
 
@@ -132,8 +133,9 @@ class _Composer(Devices):
         lines = [
             "void place(void **pointers, const int64_t *strides, const double *numbers,",
             "           REAL *scratch, int64_t from, int64_t to, uint64_t step, uint64_t first,",
-            "           int post, int pre, int band, int moves)",
+            "           int post, int pre, int band, int moving)",
             "{",
+            "const BITS moves = -(BITS)(moving != 0);",
             "(void)scratch, (void)step, (void)first, (void)moves, (void)numbers;",
             "for (int64_t chip = from; chip < to; chip++) {",
             *self.head,
@@ -236,7 +238,7 @@ class Place:
         c_strides = (ctypes.c_int64 * len(strides))(*strides)
         numbers = self._numbers(code, symbols)
 
-        def part(first: int, last: int) -> None:
+        def part(_: int, first: int, last: int) -> None:
             scratch = np.empty(code.program.scratch + 32, dtype=_NUMPY[s.dtype])
             code.function(
                 c_pointers,
@@ -253,12 +255,7 @@ class Place:
                 ctypes.c_int(moves),
             )
 
-        threads = min(torch.get_num_threads(), chips) if s.numel() >= PARALLEL else 1
-        if threads == 1:
-            part(0, chips)
-        else:
-            bounds = np.linspace(0, chips, threads + 1).astype(int).tolist()
-            list(pool(threads).map(part, bounds[:-1], bounds[1:]))
+        share(part, chips, torch.get_num_threads() if s.numel() >= PARALLEL else 1)
         return out
 
     def _tensor(

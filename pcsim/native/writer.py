@@ -230,7 +230,7 @@ def _operation(node: Node, args: list[str], moves: str) -> str:
     if kind == "int":
         return args[0]
     if kind == "moved":
-        return f"({moves} ? {args[0]} : {args[1]})"
+        return f"PICK({moves}, {args[0]}, {args[1]})"
     if kind == "abs":
         return f"FABS({args[0]})"
     if kind == "pow":

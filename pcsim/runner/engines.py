@@ -85,6 +85,8 @@ def engine_for(
             fast=config.schedule.fast if "fast" in config.schedule.model_fields_set else None,
         )
     if config.run.engine == "native" or not reason:
+        if chips:
+            chips.compile(steps)  # for read-outs, which step in torch
         return Native(*population, noise=noise, **common)
     if chips and config.run.engine == "auto":
         chips.compile(steps)

@@ -18,6 +18,10 @@ void functions(int count, const REAL *x, REAL *out)
         out[3 * count + n] = SIGN(x[n]);
     }
 }
+void powers(int count, const REAL *x, const REAL *y, REAL *out)
+{
+    for (int n = 0; n < count; n++) out[n] = POW(x[n], y[n]);
+}
 void quotients(int count, const REAL *x, REAL c, REAL *out)
 {
     for (int n = 0; n < count; n++) out[n] = OVER(x[n], c, R(1.0) / c);
@@ -68,6 +72,26 @@ def test_functions_are_good_to_the_last_places_and_keep_infinities(precision):
         tiny = (x < 2 - edge) & (np.abs(row) < 1e-37) & (np.abs(true) < 1e-37)
         assert np.all(alike | beyond | tiny), x[~(alike | beyond | tiny)][:5]
     assert not np.isnan(out[:, :-1]).any()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_powers_lose_places_as_their_logarithm_is_large(precision):
+    rng = np.random.default_rng(2)
+    special = [0.0, 0.5, 1.0, -1.0, -2.5, 3.0, np.inf, np.nan]
+    powers = [0.0, 1.0, -1.0, 2.0, 3.0, -3.0, 0.5, -0.65, 7.0]
+    grid = np.meshgrid(special, powers)
+    x = np.concatenate([rng.lognormal(0, 2, 5000), grid[0].ravel()]).astype(precision)
+    y = np.concatenate([rng.normal(0, 2, 5000), grid[1].ravel()]).astype(precision)
+    out = np.empty_like(x)
+    called(compiled(precision).powers, len(x), x, y, out)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+        places = 3 + 2 * np.abs(y * np.log(np.abs(x))).astype(float)
+        wrong = np.abs(out - exact) / np.abs(exact)
+    finite = np.isfinite(exact) & (exact != 0)
+    bad = ~(wrong < places * np.finfo(precision).eps) & finite & ~np.isnan(places)
+    assert not bad.any(), (x[bad], y[bad], out[bad], exact[bad])
+    np.testing.assert_array_equal(out[~finite], exact[~finite].astype(precision))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
