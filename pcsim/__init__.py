@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pcsim.check import Criterion, check
-    from pcsim.circuit import Algebraic, Dendritic, ErrorUnits, Sacramento, Spiking
+    from pcsim.circuit import (
+        Algebraic,
+        Dendritic,
+        Equilibrium,
+        ErrorUnits,
+        Sacramento,
+        Spiking,
+    )
     from pcsim.compare import compare
     from pcsim.config import Config, Schedule
     from pcsim.deploy import deploy
@@ -33,6 +40,7 @@ __all__ = [
     "Config",
     "Criterion",
     "Dendritic",
+    "Equilibrium",
     "ErrorUnits",
     "Gaussian",
     "Learner",
@@ -64,6 +72,7 @@ _MODULES = {
     "Config": "pcsim.config",
     "Criterion": "pcsim.check.criterion",
     "Dendritic": "pcsim.circuit",
+    "Equilibrium": "pcsim.circuit",
     "ErrorUnits": "pcsim.circuit",
     "Gaussian": "pcsim.energies",
     "Learner": "pcsim.simulate",

@@ -9,7 +9,7 @@
 
 from pcsim.backends.brian import RECORD, BrianBackend, Parts, build
 from pcsim.backends.brian.script import script
-from pcsim.circuit import Algebraic, Dendritic, ErrorUnits, Sacramento, Spiking
+from pcsim.circuit import Algebraic, Dendritic, Equilibrium, ErrorUnits, Sacramento, Spiking
 from pcsim.network import Network
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Algebraic",
     "BrianBackend",
     "Dendritic",
+    "Equilibrium",
     "ErrorUnits",
     "Network",
     "Parts",

@@ -4,6 +4,7 @@ Each is described where its equations are, in `pcsim.circuits`.
 """
 
 from pcsim.circuits.dendritic import Dendritic
+from pcsim.circuits.equilibrium import Equilibrium
 from pcsim.circuits.error import Algebraic, ErrorUnits
 from pcsim.circuits.kinds import BELONGS, KINDS, CircuitConfig, foreign
 from pcsim.circuits.sacramento import Sacramento
@@ -18,6 +19,7 @@ __all__ = [
     "CircuitConfig",
     "Conductances",
     "Dendritic",
+    "Equilibrium",
     "ErrorUnits",
     "Sacramento",
     "Spiking",

@@ -147,8 +147,8 @@ def simulate(
     Main arguments:
         network: `Network.mlp([64, 32, 10])`, or any graph of nodes.
         stream: `Stream.of("digits", present=20.0)`, or `Stream.from_arrays(x, y)`.
-        circuit: `Algebraic` (the default), `ErrorUnits`, `Dendritic`, `Sacramento` or
-            `Spiking`.
+        circuit: `Algebraic` (the default), `ErrorUnits`, `Dendritic`, `Sacramento`,
+            `Equilibrium` or `Spiking`.
         hardware: a `hw_models.Hardware`, the name of a preset or the file of a device.
         chips, seeds: chips per seed, and how many seeds (or which).
         learner: `Learner(rule="ipc", alpha=0.01)`; pc, zil and bp are discrete.

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pcsim.circuit import Circuit
+from pcsim.circuits import PAGES
 from pcsim.kernels.feedforward import FUNCTIONS, feedforward
 from pcsim.kernels.optim import Rate
 from pcsim.kernels.parameters import Parameters
@@ -205,8 +206,8 @@ def advise(
     scale: float = 1.0,
 ) -> list[Advice]:
     """Return what the linearised system says about this run; empty when nothing is to be feared."""
-    if circuit.transport != "shared" or circuit.kind == "sacramento":
-        return []
+    if circuit.transport != "shared" or PAGES[circuit.kind].output_fires:
+        return []  # other feedback, or a target that pulls: another linear system
     samples = int(WORK / (8 * ITERATIONS * params.flat.nelement()))
     if not samples:
         return [

@@ -20,8 +20,9 @@ class StreamConfig(Frozen):
     t_pres: Seconds | None = None
     """Seconds per presentation with the label on; none: schedule.T time steps."""
     t_settle: Duration = 0.0
-    """Seconds at the start of a presentation with the label let go. The weights stay plastic, so
-    that the old label is learnt with the new input, which hurts: `pcsim experiment streaming`."""
+    """Seconds at the start of a presentation with the label let go. The weights stay plastic (but
+    those of circuit.kind 'equilibrium', whose free phase it is), so that the old label is learnt
+    with the new input, which hurts: `pcsim experiment streaming`."""
     tau_label: Duration = 0.0
     """Time constant with which the clamped label follows a switch; 0 is abrupt. With a categorical
     output the label p of the moment sends p − (Σp) softmax(μ), also where Σp ≠ 1 on its way."""

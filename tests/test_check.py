@@ -215,6 +215,14 @@ def test_rates_are_chosen_on_held_out_samples(best, found, searches, at_end):
     assert ("!" in rate.short) is at_end
 
 
+def test_rates_of_a_circuit_with_one_tau_w_are_tried_one_by_one():
+    run, seen = curve(0.2)
+    setting = config.changed(SETTING, {"circuit": {"kind": "dendritic"}})
+    assert tuning.search("x", physical(setting), run).value == pytest.approx(0.2)
+    assert [len(rates) for _, rates in seen] == [1] * 7
+    assert len({name for name, _ in seen}) == 7, "each keeps its own result"
+
+
 def test_a_rate_is_per_sample():
     """The automatic rule writes in every step of a presentation, the others once."""
     setting = physical(SETTING)

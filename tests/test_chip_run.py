@@ -49,6 +49,11 @@ CIRCUITS = {
         "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}},
         "learning": {"alpha": 2e-2},
     },
+    "equilibrium": {
+        "circuit": {"kind": "equilibrium"},
+        "stream": {"t_settle": 4.0, "t_pres": 4.0},
+        "learning": {"alpha": 1e-3},
+    },
 }
 
 
@@ -143,6 +148,7 @@ CASES = {
         "schedule": {"init": "carry"},
         "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}, "eta_apical": 0.5},
     },
+    "equilibrium": {"circuit": {"kind": "equilibrium"}, "stream": {"t_settle": 0.6}},
     "kolen_pollack": {"circuit": {"transport": "kolen_pollack", "weight_decay": 0.1}},
     "generative": {
         "network": {"sizes": [6, 8, 64], "prior": 0.0},

@@ -14,6 +14,7 @@ from pcsim.circuit import (
     Circuit,
     Conductances,
     Dendritic,
+    Equilibrium,
     ErrorUnits,
     Sacramento,
     Spiking,
@@ -27,7 +28,7 @@ NEEDED = {
     "spiking": {"tau_err": 0.2, "tau_s": 0.3},
 }
 VALUES = {"conductances": {"g_som": 0.4}, "transport": "random", "inter_learned": False}
-VALUES |= {"self_predicting": False}
+VALUES |= {"self_predicting": False, "plastic": "always"}
 
 
 def description(kind, **fields):
@@ -58,11 +59,12 @@ def test_a_field_of_another_circuit_is_an_unknown_name(kind, field):
 def test_circuits_by_name_and_by_class_are_the_same():
     assert Circuit() == Algebraic()
     assert Circuit(kind="error_units", tau_err=0.1) == ErrorUnits(tau_err=0.1)
+    assert Circuit(kind="equilibrium", beta=0.3) == Equilibrium(beta=0.3)
     assert Circuit(kind="dendritic", tau_inter=0.2) == Dendritic(tau_inter=0.2)
     assert Circuit(kind="spiking", tau_err=0.1, tau_s=0) == Spiking(tau_err=0.1, tau_s=0)
     nudged = Conductances(g_som=0.5)
     assert Circuit(kind="sacramento", conductances=nudged) == Sacramento(conductances=nudged)
-    with pytest.raises(ConfigError, match="must be one of algebraic, dendritic, error_units"):
+    with pytest.raises(ConfigError, match="must be one of algebraic, dendritic, equilibrium, err"):
         Circuit(kind="dendrites")
 
 

@@ -31,6 +31,7 @@ CIRCUITS = {
     "random feedback": Circuit(transport="random"),
     "look-ahead": Circuit(look_soma=0.2),
     "late errors": Circuit(delay_err=0.2),
+    "equilibrium": Circuit(kind="equilibrium", beta=0.8),
     "sacramento": Circuit(kind="sacramento", conductances=LEAKY, eta_apical=0.5),
 }
 
@@ -115,13 +116,14 @@ def sites_of(circuit):
     lags = {name for name in ("tau_err", "tau_apical", "tau_inter") if getattr(circuit, name)}
     own = lags | ({"g_basal", "g_apical"} if circuit.kind == "dendritic" else {"tau_w"})
     absent = {"tau_err", "tau_apical", "tau_inter", "g_basal", "g_apical", "tau_w"} - own
+    absent |= {"error", "tau_w"} if circuit.kind == "equilibrium" else set()
     absent |= {*TRAINS}  # of single pulses: nothing fixed acts there
     return [site for site in ABOUT if site not in absent]
 
 
 CASES = [
     (name, site)
-    for name in ("algebraic", "error units", "dendritic")
+    for name in ("algebraic", "error units", "dendritic", "equilibrium")
     for site in sites_of(CIRCUITS[name])
 ]
 CASES += [("lagged dendritic", site) for site in ("tau_apical", "tau_inter", "feedback")]

@@ -107,6 +107,7 @@ CIRCUITS = {
         },
         "unit",
     ),
+    "equilibrium": ({"kind": "equilibrium"}, "unit"),
     "sacramento": (
         {"kind": "sacramento", "conductances": GENERAL, "eta_apical": 0.5, "eta_down": 0.5},
         "no bias",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pcsim import run, store
-from pcsim.circuit import Algebraic, Dendritic, ErrorUnits
+from pcsim.circuit import Algebraic, Dendritic, Equilibrium, ErrorUnits
 from pcsim.circuits import Layer, layer_equations, synapse_equations
 from pcsim.config import parse
 from pcsim.errors import ConfigError
@@ -155,6 +155,7 @@ def test_symbols_of_equations_stand_in_them():
         Algebraic(look_soma=0.1),
         ErrorUnits(tau_err=0.1),
         Dendritic(tau_inter=0.1, tau_apical=0.1),
+        Equilibrium(),
     )
     text = ""
     for circuit in circuits:

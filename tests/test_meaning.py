@@ -120,6 +120,10 @@ CONTEXTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         },
         ("circuit", "solver", "schedule", "learning", "network"),
     ),
+    "equilibrium": (
+        IN_TIME | {"circuit": {"kind": "equilibrium"}, "stream": {"t_settle": 0.5}},
+        ("circuit", "solver", "schedule", "learning"),
+    ),
     "spiking": (
         IN_TIME | {"circuit": {"kind": "spiking", "tau_err": 0.7, "tau_s": 0.0}},
         ("circuit", "solver", "schedule", "learning"),
@@ -252,6 +256,8 @@ VALUES: dict[str, Any] = {
     "circuit.eta_apical": 0.5,
     "circuit.eta_down": 0.5,
     "circuit.self_predicting": False,
+    "circuit.beta": 0.3,
+    "circuit.plastic": "always",
     "circuit.sigma_x": 0.2,
     "circuit.tau_s": 2.0,
     "circuit.q": 0.2,
@@ -368,6 +374,9 @@ ACTS = {
         """,
         "error units": """
             circuit.tau_err circuit.look_err
+        """,
+        "equilibrium": """
+            circuit.beta circuit.plastic
         """,
         "spiking": """
             circuit.tau_s circuit.q circuit.qe

@@ -177,6 +177,7 @@ FLOWS = {
         "network": {"bias": False},
         "circuit": {"kind": "sacramento", "conductances": {"g_som": 0.8}},
     },
+    "equilibrium": {"circuit": {"kind": "equilibrium"}, "learning": {"alpha": 0.005}},
     "leaking devices": {"hardware": {"pieces": LEAKY}},
     "a preset": {"hardware": {"preset": "cmos_capacitor"}},
 }

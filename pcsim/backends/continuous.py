@@ -113,7 +113,7 @@ class Continuous:
             )
         elif tau_w is not None:
             raise UnsupportedError(f"tau_w per weight: not available for circuit {circuit.kind}")
-        elif tau_x is not None and PAGES[circuit.kind].output_fires:
+        elif tau_x is not None and PAGES[circuit.kind].one_capacity:
             raise UnsupportedError(f"tau_x per unit: not available for circuit {circuit.kind}")
         else:
             self.flow = PlanFlow(

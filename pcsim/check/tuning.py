@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pcsim import config as configuration
+from pcsim.circuits import PAGES
 from pcsim.config import Config
 from pcsim.runner.timing import Timing
 from pcsim.stability import StabilityWarning
@@ -91,8 +92,9 @@ def search(name: str, setting: Config, run: Callable[[str, Config], Result]) -> 
         title = f"rates for {name}" + (f", further {time}" if time else "")
         with warnings.catch_warnings():  # that a rate is too high is what a search finds out
             warnings.simplefilter("ignore", StabilityWarning)
-            result = run(title, _at_rates(setting, rungs))
-        tried |= dict(zip(rungs, scores(result, len(rungs)), strict=True))
+            for together, label in _populations(setting, rungs):
+                result = run(title + label, _at_rates(setting, together))
+                tried |= dict(zip(together, scores(result, len(together)), strict=True))
         known = sorted(tried)
         best = max(known, key=lambda rate: (tried[rate], -rate))
         if best not in (known[0], known[-1]):
@@ -102,8 +104,15 @@ def search(name: str, setting: Config, run: Callable[[str, Config], Result]) -> 
     return Rate(best, at_end=True)
 
 
+def _populations(setting: Config, rungs: tuple[float, ...]) -> list[tuple[tuple[float, ...], str]]:
+    """Return the rungs that train together, with a name: alone where chips share one tau_w."""
+    if setting.run.backend == "discrete" or PAGES[setting.circuit.kind].own_tau_w:
+        return [(rungs, "")]
+    return [((rate,), f", {rate:g}") for rate in rungs]
+
+
 def _at_rates(setting: Config, rates: tuple[float, ...]) -> Config:
-    """Return one population with all rates; it runs on torch, whose numbers are the same."""
+    """Return one population with all rates; several run on torch, whose numbers are the same."""
     per_write = [rate / writes(setting) for rate in rates]
     backend = "discrete" if setting.run.backend == "discrete" else "continuous"
     changes: dict[str, dict[str, Any]] = {

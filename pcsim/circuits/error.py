@@ -30,20 +30,21 @@ from pcsim.circuits.layer import Layer
 from pcsim.circuits.page import Page, Ring
 from pcsim.circuits.section import Circuit, Delayed
 from pcsim.circuits.shared import (
-    feedback_base,
-    feedback_lines,
-    feedback_weight,
-    plastic,
+    array_lines,
+    array_places,
+    delivered_product,
+    feedback_place,
+    feedback_sum,
+    moved,
+    product_place,
     rate,
     rate_lines,
     rate_places,
-    row_sums,
     size_lines,
     slope,
     soma,
     soma_parameters,
     speed_place,
-    write_place,
 )
 from pcsim.frozen import Duration, Seconds
 
@@ -104,7 +105,7 @@ def error_layer(circuit: Circuit, layer: Layer) -> list[str]:
     if layer.predicted_by == "above":
         lines += _prediction(circuit, layer)
     if layer.f:
-        lines += _feedback(layer)
+        lines += feedback_sum(layer)
     lines += [*rate_lines(layer), *size_lines(circuit, layer), *soma_parameters(layer)]
     if layer.precision and not layer.learned_variance:
         lines.append("var : 1 (constant)")
@@ -114,35 +115,8 @@ def error_layer(circuit: Circuit, layer: Layer) -> list[str]:
 def error_synapses(circuit: Circuit, post: Layer) -> list[str]:
     """Return the equations of the synapses onto a layer."""
     err = error_at_drive(circuit, post)
-    hebb = f"{err}_post*r_pre"
-    written, read = "write" in post.sites, "weight" in post.sites
-    lines = plastic(circuit, "w", hebb, written=written)
-    if post.own_tau_w:
-        lines.append("tau_w : second (constant)")
-    lines += ["w_read : 1  # w as hardware presents it"] if read else []
-    weight = "w_read" if read else "w"
-    sums = [f"{prediction_sum(post)}_post = {weight}*r_pre : 1 (summed)"]
-    sums += row_sums("line_{}_post", post.line_sums, "r_pre", weight, "column")
-    if post.has_feedback:
-        lines += feedback_lines(circuit, hebb, written=written)
-    if post.sends_feedback:
-        back = feedback_weight(circuit, post)
-        lines += ["w_fb_read : 1  # the feedback weight, likewise"] if back == "w_fb_read" else []
-        sent = f"{'err_fb' if circuit.delay_fb else err}_post"
-        line = "fb_line" if "feedback" in post.sites else "fb"
-        sums.append(f"{line}_pre = {back}*{sent} : 1 (summed)")
-        sums += row_sums("back_{}_pre", post.back_sums, sent, back, "row")
-    return lines + sums
-
-
-def _feedback(layer: Layer) -> list[str]:
-    if "feedback" not in layer.sites:
-        return ["fb : 1  # feedback, a sum over the layer below"]
-    return [
-        "fb_line : 1  # feedback, a sum over the layer below",
-        "fb : 1  # the same as hardware delivers it",
-        *(f"back_{name} : 1" for name in layer.back_sums),
-    ]
+    sent = f"{'err_fb' if circuit.delay_fb else err}_post"
+    return array_lines(circuit, post, f"{err}_post*r_pre", sent, prediction_sum(post))
 
 
 def error_soma(circuit: Circuit, layer: Layer) -> list[str]:
@@ -155,10 +129,7 @@ def error_soma(circuit: Circuit, layer: Layer) -> list[str]:
         drift = "slope*fb"
     else:
         drift = f"slope*fb - {error_seen(circuit, layer)}"
-    lines = []
-    if "velocity" in layer.sites:
-        lines = [f"force = {drift} : 1", "speed : 1  # dx/dt as hardware lets x move, per second"]
-        drift = "speed*tau_x/second"
+    drift, lines = moved(layer, drift)
     if not circuit.look_soma:
         return [soma(circuit, layer, drift), *lines]
     gate = "free*" if layer.clamped == "switched" else ""
@@ -215,9 +186,7 @@ def _prediction(circuit: Circuit, layer: Layer) -> list[str]:
             f"delta = ({slope(layer.g, total, 'mu')})*{error_seen(circuit, layer)} : 1",
             f"{line} : 1  # a sum over the layer above",
         ]
-    if "product" in layer.sites:
-        lines.append(f"{line.removesuffix('_line')} : 1  # with b, as hardware delivers it")
-        lines += [f"line_{name} : 1" for name in layer.line_sums]
+    lines += delivered_product(layer, line)
     if circuit.delay_fb and layer.sends_feedback:
         lines.append(f"err_fb : 1  # {error_at_drive(circuit, layer)}, as it was delay_fb ago")
     if layer.own_tau_w and layer.learned_variance:
@@ -273,30 +242,20 @@ def unit_places(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
 def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
     found = []
     if layer.predicted_by == "above":
-        line = f"{prediction_sum(layer)}{' + b' if layer.bias else ''}"
-        sums = {name: f"line_{name}" for name in layer.line_sums}
         result = "mu" if layer.g == "identity" else "drive"
-        found.append(Place("product", k, line, result, order.PRODUCT, symbols=sums))
+        found.append(product_place(layer, k, prediction_sum(layer), result))
     if layer.predicted_by != "nothing":
         seen = error_seen(circuit, layer)
         found.append(Place("error", k, error_unread(circuit, layer), seen, order.READ_ERR))
     if layer.f is not None:
-        sums = {name: f"back_{name}" for name in layer.back_sums}
-        found.append(Place("feedback", k - 1, "fb_line", "fb", order.READ_FB, symbols=sums))
+        found.append(feedback_place(layer, k))
     found.append(speed_place(layer, k))
     return found
 
 
 def synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Place]:
     """Return the places among the synapses onto layer k."""
-    hebb = f"{error_at_drive(circuit, post)}_post*r_pre"
-    found = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
-    if post.has_feedback and circuit.transport != "shared":
-        base = feedback_base(circuit)
-        found.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
-        if circuit.transport == "kolen_pollack":
-            found.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
-    return [place for place in found if place.site in post.sites]
+    return array_places(circuit, post, k, f"{error_at_drive(circuit, post)}_post*r_pre")
 
 
 def delayed_errors(circuit: Circuit, layer: Layer) -> list[Ring]:
@@ -337,6 +296,7 @@ ALGEBRAIC = Page(
     rest=error_rest,
     shown=("err",),
     sites=frozenset({"tau_w"}),
+    own_tau_w=True,
 )
 ERROR_UNITS = replace(
     ALGEBRAIC,

@@ -163,9 +163,17 @@ class Page:
     shown: tuple[str, ...] = ()
     """Values that are seen from outside, beside the states that move."""
     output_fires: bool = False
-    """Whether the output layer has rates too."""
+    """Whether the output layer has rates too; a target pulls it then, and never clamps it."""
     sites: frozenset[str] = frozenset()
     """Sites of its own, besides those that every circuit has."""
+    phases: bool = False
+    """Whether weights learn from the change between two phases, without a label and with it."""
+    lacks: frozenset[str] = frozenset()
+    """Sites that others have and this one does not."""
+    own_tau_w: bool = False
+    """Whether every weight may have a time constant of its own."""
+    one_capacity: bool = False
+    """Whether the cells of a circuit share one capacity, and so one time constant."""
     source: Callable[[Circuit, Layer], Lines] = clamped_source
     """Equations of an input that is always clamped."""
     events: Callable[[Circuit, Layer], list[Event]] = silent

@@ -338,7 +338,17 @@ def unit_of(name: str) -> str:
 
 
 TIMES = ("tau_err", "tau_apical", "look_err", "look_apical", "look_inter", "look_soma", "tau_s")
-SAME = ("delay_err", "delay_fb", "sigma_x", "eta_inter", "eta_apical", "eta_down", "q", "qe")
+SAME = (
+    "delay_err",
+    "delay_fb",
+    "sigma_x",
+    "eta_inter",
+    "eta_apical",
+    "eta_down",
+    "q",
+    "qe",
+    "beta",
+)
 
 
 def _constants(network: Network, circuit: Circuit, k: int, scale: float) -> dict[str, float]:

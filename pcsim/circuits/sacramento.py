@@ -172,6 +172,7 @@ SACRAMENTO = Page(
     residual="x - v_alone",
     shown=("v_apical",),
     output_fires=True,
+    one_capacity=True,
     instead="dendritic",
     potentials=True,
     refuse=refuse,

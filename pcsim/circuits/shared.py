@@ -159,3 +159,78 @@ def write_place(circuit: Circuit, name: str, hebb: str, k: int, array: str = "")
         DOWN: f"clip(-({asked}), 0, 1e30)",
     }
     return Place("write", k, asked, f"{name}_change", order.CHANGE, symbols=known, array=array)
+
+
+# -- an array of weights that is used in both directions --------------------------------------
+
+
+def array_lines(circuit: Circuit, post: Layer, hebb: str, sent: str, line: str) -> list[str]:
+    """Return the equations of an array: what it learns, forwards into `line`, backwards `sent`."""
+    written, read = "write" in post.sites, "weight" in post.sites
+    lines = plastic(circuit, "w", hebb, written=written)
+    if post.own_tau_w:
+        lines.append("tau_w : second (constant)")
+    lines += ["w_read : 1  # w as hardware presents it"] if read else []
+    weight = "w_read" if read else "w"
+    sums = [f"{line}_post = {weight}*r_pre : 1 (summed)"]
+    sums += row_sums("line_{}_post", post.line_sums, "r_pre", weight, "column")
+    if post.has_feedback:
+        lines += feedback_lines(circuit, hebb, written=written)
+    if post.sends_feedback:
+        back = feedback_weight(circuit, post)
+        lines += ["w_fb_read : 1  # the feedback weight, likewise"] if back == "w_fb_read" else []
+        into = "fb_line" if "feedback" in post.sites else "fb"
+        sums.append(f"{into}_pre = {back}*{sent} : 1 (summed)")
+        sums += row_sums("back_{}_pre", post.back_sums, sent, back, "row")
+    return lines + sums
+
+
+def array_places(circuit: Circuit, post: Layer, k: int, hebb: str) -> list[Place]:
+    """Return the places among the synapses of such an array onto layer k."""
+    found = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
+    if post.has_feedback and circuit.transport != "shared":
+        base = feedback_base(circuit)
+        found.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
+        if circuit.transport == "kolen_pollack":
+            found.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
+    return [place for place in found if place.site in post.sites]
+
+
+def delivered_product(layer: Layer, line: str) -> list[str]:
+    """Return what hardware delivers of a sum over the layer above, and the row sums it needs."""
+    if "product" not in layer.sites:
+        return []
+    delivered = f"{line.removesuffix('_line')} : 1  # with b, as hardware delivers it"
+    return [delivered, *(f"line_{name} : 1" for name in layer.line_sums)]
+
+
+def product_place(layer: Layer, k: int, line: str, result: str) -> Place:
+    """Return what acts on a sum over the layer above."""
+    sums = {name: f"line_{name}" for name in layer.line_sums}
+    signal = f"{line}{' + b' if layer.bias else ''}"
+    return Place("product", k, signal, result, order.PRODUCT, symbols=sums)
+
+
+def feedback_sum(layer: Layer) -> list[str]:
+    """Return the sum over the layer below."""
+    if "feedback" not in layer.sites:
+        return ["fb : 1  # feedback, a sum over the layer below"]
+    return [
+        "fb_line : 1  # feedback, a sum over the layer below",
+        "fb : 1  # the same as hardware delivers it",
+        *(f"back_{name} : 1" for name in layer.back_sums),
+    ]
+
+
+def feedback_place(layer: Layer, k: int) -> Place:
+    """Return what acts on the sum over the layer below."""
+    sums = {name: f"back_{name}" for name in layer.back_sums}
+    return Place("feedback", k - 1, "fb_line", "fb", order.READ_FB, symbols=sums)
+
+
+def moved(layer: Layer, drift: str) -> tuple[str, list[str]]:
+    """Return τ_x dx/dt as a soma moves by it, and the lines by which hardware stands between."""
+    if "velocity" not in layer.sites:
+        return drift, []
+    lines = [f"force = {drift} : 1", "speed : 1  # dx/dt as hardware lets x move, per second"]
+    return "speed*tau_x/second", lines

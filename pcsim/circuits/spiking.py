@@ -121,6 +121,7 @@ SPIKING = Page(
     spiking_synapses,
     source=spiking_source,
     events=events,
+    own_tau_w=True,
     instead="error_units",
     refuse=refuse_beyond_events,
 )

@@ -44,7 +44,7 @@ def require_sites(chips: Chips, circuit: Circuit, replicas: int) -> None:
             f"circuit.kind {kind}: hardware effects are not available there; use {page.instead}"
         )
     own = page.sites | {"tau_x", "velocity"} | {name for name in LAGS if getattr(circuit, name)}
-    chips.substrate.require(COMMON_SITES | own, f"circuit.kind {kind}")
+    chips.substrate.require((COMMON_SITES | own) - page.lacks, f"circuit.kind {kind}")
     if len(chips) != replicas:
         raise ConfigError(f"chips: {len(chips)} given for {replicas} replicas")
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pcsim.circuits import PAGES
 from pcsim.config import Config
 from pcsim.hardware import make_chips
 from pcsim.interruption import Interruption
@@ -165,6 +166,14 @@ class ChipRun:
         """Warn, with the number, before a run that must blow up or may not be stable."""
         if self.config.data.mode != "supervised":
             return
+        kind = self.config.circuit.kind
+        if PAGES[kind].phases and not self._settle:
+            warnings.warn(
+                f"take care: a circuit of kind {kind!r} learns from what a label changes at rest; "
+                "stream.t_settle = 0 leaves no time without it: some ten tau_x let the states rest",
+                StabilityWarning,
+                stacklevel=3,
+            )
         top = self.task.train.x[: min(self.samples, 64)][None]
         # A batch larger than the probe scales the Gram matrices with it.
         scale = self.scale * self.samples / top.shape[1]

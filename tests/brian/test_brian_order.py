@@ -33,6 +33,7 @@ CIRCUITS = {
         "eta_apical": 0.4,
         "eta_down": 0.3,
     },
+    "equilibrium": {"kind": "equilibrium"},
     "learned variances": {},
     "labels": {},
     "hardware": {"kind": "error_units", "tau_err": 0.3, "delay_err": 0.1, "transport": "sign"},
@@ -109,7 +110,9 @@ def test_names_do_not_matter(name):
     assert short(rename, name) <= LIMIT
 
 
-@pytest.mark.parametrize("name", ["algebraic", "lags", "late", "sacramento", "hardware"])
+@pytest.mark.parametrize(
+    "name", ["algebraic", "lags", "late", "sacramento", "equilibrium", "hardware"]
+)
 def test_other_orders_would_be_wrong(name):
     def forget(brian):
         for made in (*brian.parts.maps, *brian.parts.within):

@@ -39,6 +39,7 @@ SETTLE = (
 )
 SETTLED = (Presentation(0, 250, feedforward=True), Presentation(1, 250, feedforward=True))
 SPIKING = {"kind": "spiking", "tau_err": 0.3, "tau_s": 0.5, "q": 0.2, "qe": 0.1}
+EQUILIBRIUM = {"kind": "equilibrium", "beta": 0.8}
 SACRAMENTO = {
     "kind": "sacramento",
     "conductances": Conductances(g_lk=0.1, g_A=0.8, g_D=0.9, g_som=0.8),
@@ -152,6 +153,17 @@ SUBTLE = [
         circuit(**SACRAMENTO, **ALL_PLASTIC, weight_decay=0.1),
         scale=0.5,
     ),
+    Case("equilibrium", mlp(3, 5, 4, 2), circuit(**EQUILIBRIUM), script=SETTLE),
+    Case(
+        "equilibrium, always plastic",
+        mlp(f="sigmoid", f_input=True),
+        circuit(**EQUILIBRIUM, plastic="always", weight_decay=0.1),
+        scale=0.5,
+        mismatch=("tau_x",),
+    ),
+    Case("equilibrium, no biases", mlp(bias=False), circuit(**EQUILIBRIUM), tau_x_per_chip=True),
+    Case("equilibrium, a batch", mlp(), circuit(**EQUILIBRIUM | {"tau_w": 20.0}), samples=4),
+    Case("equilibrium, free", mlp(), circuit(**EQUILIBRIUM), "free"),
     Case("spiking", mlp(3, 5, 4, 2), circuit(**SPIKING), script=SETTLE, tau_x_per_chip=True),
     Case("spiking, no leak", mlp(), circuit(**SPIKING | {"tau_s": 0.0}), scale=0.5),
     Case(
@@ -173,6 +185,20 @@ HARDWARE = [
     ),
     Case("slow synapses", mlp(), circuit(), hardware=hardware("slow synapses")),
     Case(
+        "equilibrium on hardware",
+        mlp(),
+        circuit(**EQUILIBRIUM),
+        hardware=hardware("levels, no error units", "faults", "noise", "mismatch"),
+        script=SETTLE,
+    ),
+    Case(
+        "equilibrium, pulsed writes",
+        mlp(),
+        circuit(**EQUILIBRIUM),
+        hardware=hardware("pulsed writes"),
+        script=SETTLE,
+    ),
+    Case(
         "all of them, error units",
         mlp(),
         circuit(transport="random", **CIRCUITS["late"]),
@@ -193,6 +219,11 @@ NOWHERE = [
     Case("spiking variances", mlp(**FIXED), circuit(**SPIKING)),
     Case("spiking priors", mlp(prior=0.1), circuit(**SPIKING)),
     Case("spiking on hardware", mlp(), circuit(**SPIKING), hardware=hardware("slow synapses")),
+    Case("equilibrium generative", mlp(), circuit(**EQUILIBRIUM), "generative"),
+    Case("equilibrium post", mlp(convention="post"), circuit(**EQUILIBRIUM)),
+    Case("equilibrium variances", mlp(**FIXED), circuit(**EQUILIBRIUM)),
+    Case("equilibrium tau_w", mlp(), circuit(**EQUILIBRIUM), mismatch=("tau_w",)),
+    Case("equilibrium, errors", mlp(), circuit(**EQUILIBRIUM), hardware=hardware("few levels")),
     Case("error units of labels", mlp(**LABELS), circuit(kind="error_units", tau_err=0.3)),
     Case("late errors of labels", mlp(**LABELS), circuit(delay_err=0.1)),
     Case("late learned variances", mlp(**LEARNED), circuit(delay_err=0.1)),

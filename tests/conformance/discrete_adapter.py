@@ -54,6 +54,7 @@ def other(feature, reason):
 GAPS = (
     other("circuit error_units", "errors are exact at every step"),
     other("circuit dendritic", "there are no compartments"),
+    other("circuit equilibrium", "changes of rates teach nothing there"),
     other("circuit sacramento", "there are no compartments"),
     other("circuit spiking", "rates and errors are seen all the time"),
     other("transport random", "gradients need the transposed weights"),

@@ -16,6 +16,11 @@ PIECES = {
         "modulated": {"kind": "sigma_delta", "where": "error", "step": 0.05},
         "dac": {"kind": "converter", "where": "input", "bits": 6, "range": 3.0, "gain_error": 0.1},
     },
+    "levels, no error units": {
+        "few_levels": {"kind": "converter", "where": "rate", "bits": 6, "offset_error": 0.3},
+        "bits": {"kind": "quantized_weights", "bits": 6, "range": 1.7},
+        "events": {"kind": "send_on_delta", "where": "feedback", "delta": 0.02},
+    },
     "faults": {
         "stuck": {"kind": "stuck_weights", "fraction": 0.1, "at": "high"},
         "dead": {"kind": "dead_lines", "fraction": 0.1},

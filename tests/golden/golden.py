@@ -39,6 +39,11 @@ CIRCUITS = {
         "network": {"bias": False},
         "circuit": {"kind": "sacramento", "conductances": SIGMA, "eta_apical": 0.5},
     },
+    "equilibrium": {
+        "circuit": {"kind": "equilibrium"},
+        "stream": {"t_settle": 0.4},
+        "learning": {"alpha": 0.003},
+    },
     "spiking": {
         "circuit": {"kind": "spiking", "tau_err": 0.3, "tau_s": 0.4, "q": 0.2, "qe": 0.1},
         "learning": {"alpha": 0.01},

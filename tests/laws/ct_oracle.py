@@ -258,3 +258,35 @@ def sacramento_rhs(chips, target, source, sizes):
         return np.concatenate([out[n].ravel() for n in chips.flow.moving()] + rates)
 
     return rhs
+
+
+def equilibrium_rhs(chips, target, source, sizes, bias=True):
+    """Leaky somas with symmetric weights, a nudged output, and weights by the product rule."""
+    c, L = chips.circuit, len(sizes) - 1
+    pulls = 0.0 if target is None else c.beta
+    plastic = c.plastic == "always" or target is not None
+
+    def rhs(t, vector):
+        named, (flat,) = split(vector, chips)
+        layers = unflatten(flat, sizes, bias)
+        x = [named[f"x{k}"] for k in range(L)]
+        r = [x[0], *(np.tanh(v) for v in x[1:]), source]
+        moving = []
+        for k, (w, b) in enumerate(layers):
+            current = r[k + 1] @ w.T + b - x[k]
+            current += (
+                r[k - 1] @ layers[k - 1][0]
+                if k
+                else pulls * (0 if target is None else target - x[0])
+            )
+            moving.append(current / c.tau_x)
+        fast = [d * (1 - r[k] ** 2 if k else 1) * c.tau_x for k, d in enumerate(moving)]
+        fast.append(np.zeros_like(source))
+        rates = []
+        for k, (w, _) in enumerate(layers):
+            both = fast[k].T @ r[k + 1] + r[k].T @ fast[k + 1]
+            hebb = plastic * both / c.beta - c.weight_decay * w
+            rates.append((hebb / c.tau_w, plastic * fast[k].sum(0) / c.beta / c.tau_w))
+        return np.concatenate([d.ravel() for d in moving] + [flatten(rates, bias)])
+
+    return rhs

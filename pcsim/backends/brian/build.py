@@ -36,7 +36,7 @@ from pcsim.backends.brian.hooks import (
 from pcsim.backends.brian.initial_weights import numbers, set_initial_weights, set_weight_times
 from pcsim.backends.brian.names import refuse_clashes
 from pcsim.circuit import Circuit, Dendritic, Sacramento
-from pcsim.circuits import order
+from pcsim.circuits import PAGES, order
 from pcsim.circuits.page import Event, no
 from pcsim.circuits.plan import Connection, Group, Plan, Within, unit_of
 from pcsim.circuits.support import require_sites
@@ -230,9 +230,10 @@ def build(
     """
     network = with_nonlinearity(network, f) if f else network
     params = parameters_of(network, params, seeds)
-    if tau_x is not None and circuit.kind == "sacramento":
-        raise no("tau_x per unit", "the cells of a sacramento circuit share one capacity")
-    if tau_w is not None and circuit.kind in ("dendritic", "sacramento"):
+    page = PAGES[circuit.kind]
+    if tau_x is not None and page.one_capacity:
+        raise no("tau_x per unit", f"the cells of a {circuit.kind} circuit share one capacity")
+    if tau_w is not None and not page.own_tau_w:
         raise no("tau_w per weight", f"all arrays of a {circuit.kind} circuit share circuit.tau_w")
     dt = options["clock"].dt_ if "clock" in options else float(options.get("dt", defaultclock.dt))
     for field in order.OF_RING:

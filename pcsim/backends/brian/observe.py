@@ -16,6 +16,7 @@ from torch import Tensor
 from pcsim.backends.brian.arrays import Arrays
 from pcsim.backends.brian.initial_weights import basal_gain
 from pcsim.circuit import Circuit
+from pcsim.circuits import PAGES
 from pcsim.kernels.energy import energy_kernel
 from pcsim.kernels.parameters import Parameters
 from pcsim.kernels.transport import Feedback
@@ -177,8 +178,8 @@ class Population:
         own = {"log_var": arrays.read(k, "log_var", before)[:, 0]} if learned else {}
         if isinstance(spec, Prior):
             return x, torch.full_like(x, spec.mean), own
-        if arrays.has(k, "v_alone"):  # sacramento
-            return x, arrays.read(k, "v_alone"), own
+        if (away := PAGES[self.circuit.kind].residual) != "err":
+            return x, x - arrays.read(k, away, before), own
         if not arrays.has(k, "mu"):
             return x, x - arrays.read(k, "err", before), own
         mu = arrays.read(k, "mu", before)

@@ -29,6 +29,7 @@ from pcsim.backends.brian.standalone import Standalone
 from pcsim.backends.stopped import Stopped
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
+from pcsim.circuits import PAGES
 from pcsim.circuits.page import no
 from pcsim.circuits.plan import Plan
 from pcsim.engine import beyond_limit, of_run
@@ -199,7 +200,7 @@ class BrianBackend:
                 )
         for k, clamp in enumerate(self._encode(clamps)):
             held = self.parts.plan.groups[k].layer.clamped
-            if self._arrays.has(k, "target"):  # sacramento: a target pulls, it does not clamp
+            if self._arrays.has(k, "target"):  # it pulls, it does not clamp
                 self._pull(k, clamp)
                 continue
             if clamp is not None:
@@ -214,7 +215,9 @@ class BrianBackend:
     def _pull(self, k: int, target: Tensor | None) -> None:
         zero = torch.zeros(1, 1, 1, dtype=self.params.flat.dtype)
         self._simulator.write(k, "target", zero if target is None else target)
-        self._simulator.write(k, "nudged", zero if target is None else zero + 1)
+        for layer in range(len(self.parts.layers)):  # whoever hears of it
+            if self._arrays.has(layer, "nudged"):
+                self._simulator.write(layer, "nudged", zero if target is None else zero + 1)
 
     def _check(self, k: int, clamp: Tensor) -> None:
         units, shape = self.network.nodes[k].units, tuple(clamp.shape)
@@ -230,7 +233,7 @@ class BrianBackend:
                 f"build it with dense=True and samples={shape[1]}"
             )
         hidden = self.parts.plan.groups[k].layer.clamped == "never"
-        if hidden and self.circuit.kind in ("dendritic", "sacramento"):
+        if hidden and PAGES[self.circuit.kind].potentials:
             raise UnsupportedError(
                 f"backend brian: clamps[{k}]: this layer is free in mode {self.mode!r}; the "
                 f"{self.circuit.kind} circuit has no switch to clamp it here"
