@@ -151,6 +151,14 @@ def by_rule(page: str, root: Path = ROOT) -> Iterator[tuple[Path, Table]]:
                     yield path, table
 
 
+def naming(head: Sequence[str], stored: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the fewest leading columns whose cells name a line of the file."""
+    for count in range(1, len(head)):
+        if len({tuple(line[name] for name in head[:count]) for line in stored}) == len(stored):
+            return list(head[:count])
+    raise ValueError(f"no columns among {', '.join(head)} tell the lines of the file apart")
+
+
 def studies(page: str) -> list[str]:
     """Return the studies whose commands stand on a page."""
     return sorted(set(re.findall(r"pcsim experiment (\w+)", page)))

@@ -90,9 +90,11 @@ def test_tables_say_what_their_files_say(entry):
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_with_the_names_of_a_file_say_what_it_says(name):
     for path, table in manifest.by_rule(PAGES[name]):
-        key, *columns = table.head
         stored = manifest.rows_of(path)
-        found = manifest.differences(table, stored, {key: key}, {c: c for c in columns})
+        key = manifest.naming(table.head, stored)
+        columns = [name for name in table.head if name not in key]
+        same = [dict(zip(names, names, strict=True)) for names in (key, columns)]
+        found = manifest.differences(table, stored, *same)
         assert found == [], f"{name} and {path.name}"
 
 
@@ -155,6 +157,14 @@ def test_numbers_of_a_page_are_rounded_numbers_of_its_file(tmp_path):
         assert len(manifest.checked(entry, PAGE.replace(old, new), tmp_path)) == 1, (old, new)
     with pytest.raises(ValueError, match="0 tables"):
         manifest.checked(entry, PAGE.replace("outcome", "result"), tmp_path)
+
+
+def test_lines_are_named_by_as_many_columns_as_it_takes():
+    stored = [{"rule": r, "γ": g, "mean": "1"} for r in ("PC", "iPC") for g in ("0.1", "1")]
+    assert manifest.naming(("rule", "γ", "mean"), stored) == ["rule", "γ"]
+    assert manifest.naming(("rule", "mean"), stored[::2]) == ["rule"]
+    with pytest.raises(ValueError, match="tell the lines"):
+        manifest.naming(("rule", "mean"), stored)
 
 
 def test_numbers_of_a_cell():

@@ -364,7 +364,8 @@ def test_claims_follow_table_one():
 
 def test_a_table_is_kept_beside_the_result_and_replaces_only_its_own(tmp_path):
     begin = partial(scaled.begin, "mlp_classification", mlp.SCALES, "small", tmp_path)
-    path = begin().write([{"rule": "PC, γ 0.5", "mean": "98.1"}])
+    begin().write([{"rule": "PC, γ 0.5", "mean": "98.1"}])
+    path = tmp_path / "mlp_classification_small.csv"
     assert path.read_text(encoding="utf-8").splitlines() == [
         "# pcsim experiment mlp_classification --scale small",
         "rule,mean",
@@ -372,7 +373,7 @@ def test_a_table_is_kept_beside_the_result_and_replaces_only_its_own(tmp_path):
     ]
     begin().write([{"rule": "BP", "mean": "98.2"}])
     path.write_text("mine,1\n", encoding="utf-8")
-    with pytest.raises(StoreError, match="was not made by the study mlp_classification"):
+    with pytest.raises(StoreError, match="was not made by pcsim"):
         begin()
 
 

@@ -18,7 +18,7 @@ from pcsim.store import Result
 from pcsim.vision import library
 
 from ..common import image_training, scaled
-from ..common.image_training import PAPER, RULES, SMALL, Budget, Point
+from ..common.image_training import DECIDE, PAPER, RULES, SMALL, Budget, Point
 from . import report
 
 AUGMENTATIONS = ("none", "augmented")
@@ -42,9 +42,17 @@ SCALES = {
         channels=NARROW,
         dense=(256, 256),
     ),
+    "decide": Setting(
+        budget=DECIDE.model_copy(
+            update={"alphas": (1e-5, 1e-4, 1e-3, 1e-2), "gammas": PAPER.gammas}
+        ),
+        channels=NARROW,
+        dense=(256, 256),
+    ),
     "paper": Setting(budget=PAPER),
 }
-"""`small`: 2048 of 50 000 samples, a narrow network, 9 points. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 samples, a narrow network, 9 points. `decide`: 20 000 samples, 12 points.
+`paper` is for a GPU."""
 
 
 def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Result:

@@ -18,7 +18,7 @@ from pcsim.frozen import Frozen
 from pcsim.store import Result
 
 from ..common import image_training, scaled
-from ..common.image_training import PAPER, RULES, SMALL, Budget, Point
+from ..common.image_training import DECIDE, PAPER, RULES, SMALL, Budget, Point
 from . import report
 
 
@@ -33,9 +33,11 @@ class Setting(Frozen):
 
 SCALES = {
     "small": Setting(budget=SMALL),
+    "decide": Setting(data=("svhn", "cifar10"), budget=DECIDE),
     "paper": Setting(budget=PAPER),
 }
-"""`small`: 2048 of 50 000 and more samples, 4 epochs. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 and more samples, 4 epochs. `decide`: 20 000, 10 epochs, the sets of the
+paper's table. `paper` is for a GPU."""
 
 
 def measure(setting: Setting, name: str, rule: str, point: Point) -> Result:

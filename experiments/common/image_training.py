@@ -66,6 +66,17 @@ SMALL = Budget(
 )
 """What two cores can train with: 2048 samples in small batches, so that rules which write once per
 batch write often enough. Two of the paper's γ: at 1 these networks do not settle (`alexnet`)."""
+DECIDE = Budget(
+    limit=22_000,
+    validation=2_000,
+    epochs=10,
+    seeds=(0, 1, 2),
+    alphas=(1e-4, 3e-4, 1e-3, 3e-3),
+    gammas=(0.1, 0.5),
+    batch=64,
+)
+"""What takes two cores hours: 20 000 samples, all test samples, four learning rates.
+`pcsim experiment paper_hours` times it."""
 PAPER = Budget(
     limit=0,
     validation=5000,

@@ -6,8 +6,10 @@ goes on with the cells that are missing.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -15,7 +17,7 @@ from rich.console import Console
 from pcsim import store
 from pcsim.errors import StoreError
 from pcsim.store import Result
-from pcsim.store.files import check_own, check_target
+from pcsim.store.files import check_own, check_target, write_own
 from pcsim.store.parts import Parts
 from pcsim.sweep import functions
 from pcsim.sweep.processes import Job
@@ -37,6 +39,22 @@ def claim(path: Path, study: str, *figures: Path) -> None:
         )
     for figure in figures or (path.with_suffix(".png"),):
         check_own(figure)
+
+
+def first_line(command: str) -> str:
+    """Return the first line of the tables that a command writes."""
+    return f"# {command}\n"
+
+
+def write_table(path: Path, command: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Write a table with the columns of its first line; an earlier one of this command goes."""
+    text = io.StringIO(first_line(command))
+    text.seek(0, io.SEEK_END)
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_own(path, text.getvalue().encode(), first_line(command))
 
 
 def cells_of(path: Path) -> Parts:

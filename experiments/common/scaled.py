@@ -15,8 +15,6 @@ without measuring.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +24,10 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from pcsim.errors import StoreError
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
+from pcsim.store.files import check_own
 from pcsim.sweep.processes import Job
 from pcsim.terminal import terminal
 
@@ -69,30 +67,15 @@ class Study:
         """The stored table, if the study has one."""
         return self.path.with_suffix(".csv")
 
-    def check_table(self) -> None:
-        """Refuse a table that this study did not make."""
-        if self.table.exists():
-            text = self.table.read_text(encoding="utf-8", errors="replace")
-            if not text.startswith(self._command):
-                raise StoreError(
-                    f"{self.table}: is there already and was not made by the study {self.name}; "
-                    "move it away, or give another --out"
-                )
-
     @property
-    def _command(self) -> str:
-        return f"# pcsim experiment {self.name} --scale {self.scale}\n"
+    def command(self) -> str:
+        """The command that measures this."""
+        return f"pcsim experiment {self.name} --scale {self.scale}"
 
-    def write(self, rows: Sequence[Mapping[str, str]]) -> Path:
-        """Write a table beside the result; its first line is the command."""
-        text = io.StringIO()
-        text.write(self._command)
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        self.table.write_text(text.getvalue(), encoding="utf-8")
+    def write(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """Write a table beside the result."""
+        keeping.write_table(self.table, self.command, rows)
         self.console.print(f"table: {self.table}", soft_wrap=True)
-        return self.table
 
     def publish(
         self,
@@ -131,6 +114,6 @@ def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Stu
     """Return the study of this name at this scale, and say what is going to happen."""
     study = Study(name, scale, scales[scale], out, terminal())
     keeping.claim(study.path, name)
-    study.check_table()
+    check_own(study.table, keeping.first_line(study.command))
     study.console.print(f"{name}, scale {scale}: {study.setting!r}", highlight=False, markup=False)
     return study

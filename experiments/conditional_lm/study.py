@@ -34,6 +34,11 @@ SCALES = {
         seeds=shared.SEEDS[0], rates=shared.SMALL_RATES, epochs=2, check_windows=1600, patience=5,
         features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
     ),
+    "decide": Setting(
+        model="conditional", text=shared.small_text(4900, 16), methods=methods(32),
+        seeds=shared.DECIDE_SEEDS, rates=shared.DECIDE_RATES, epochs=8, check_windows=6400,
+        patience=5, features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
+    ),
     "paper": Setting(
         model="conditional", text=shared.PAPER_TEXT, methods=methods(128), seeds=shared.SEEDS[1],
         epochs=16, check_windows=12_800, patience=20, device="cuda",

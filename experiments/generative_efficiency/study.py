@@ -66,6 +66,13 @@ SCALES = {
         iterations=144,
         recall=RecallSetting(iterations=400, recall_steps=600),
     ),
+    "decide": Setting(
+        networks=((256, 4),),
+        pc_steps=(8,),
+        variants=(PAPER_RATES,),
+        iterations=432,
+        recall=RecallSetting(iterations=400, recall_steps=600),
+    ),
     "paper": Setting(
         networks=tuple(product((128, 256, 512), (4, 5))),
         variants=(PAPER_RATES, ("sgd", 5e-5, 0.1), ("adam", 5e-5, 0.5)),

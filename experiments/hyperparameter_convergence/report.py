@@ -158,6 +158,25 @@ def tables(result: Result) -> list[Table]:
     return made
 
 
+def rows(result: Result) -> list[dict[str, str]]:
+    """Return best accuracies in percent over α, a line for each rule, weight decay and γ."""
+    made = []
+    for k, trial in enumerate(result["trial"]):
+        for rule in map(str, result["rule"]):
+            cells = cells_of(result, k, rule)
+            percent = 100 * best(cells.curves)
+            for d, decay in enumerate(result["weight_decay"]):
+                for g, gamma in enumerate(result["gamma"]):
+                    line = {"trial": str(trial), "rule": rule, "weight_decay": f"{decay:g}"}
+                    line["gamma"] = f"{gamma:g}"
+                    rates = zip(result["alpha"], percent[d, g], strict=True)
+                    line |= {f"{alpha:g}": f"{value:.2f}" for alpha, value in rates}
+                    line["converged"] = str(int(cells.converged[d, g].sum()))
+                    line["learning"] = str(int(cells.learning[d, g].sum()))
+                    made.append(line)
+    return made
+
+
 def draw(result: Result, path: Path) -> Path:
     """Draw the best accuracy over α × weight decay, a panel for each γ."""
     rows = [(k, str(rule)) for k in range(len(result["trial"])) for rule in result["rule"]]

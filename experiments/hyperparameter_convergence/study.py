@@ -115,9 +115,10 @@ def main(out: Path, scale: str) -> None:
         "epoch": np.arange(1, setting.epochs + 1),
     }
     claims = report.judge(Result(variables, coords, {"updates_per_batch": setting.T}))
-    run.publish(
+    result = run.publish(
         variables, coords, claims, report.tables, {"": report.draw}, updates_per_batch=setting.T
     )
+    run.write(report.rows(result))
 
 
 def _name(trial: Trial, rule: str, decay: float, gamma: float) -> str:

@@ -27,7 +27,7 @@ from pcsim.vision.corruption import CORRUPTIONS, MAX_LEVEL, corrupt
 
 from ..alexnet.study import NARROW
 from ..common import image_training, scaled
-from ..common.image_training import PAPER, SMALL, Budget, Point
+from ..common.image_training import DECIDE, PAPER, SMALL, Budget, Point
 from . import report
 
 RULES = ("BP", "iPC")
@@ -54,10 +54,15 @@ SCALES = {
         channels=NARROW,
         dense=(256, 256),
     ),
+    "decide": Setting(
+        budget=DECIDE.model_copy(update={"seeds": (0, 1, 2, 3, 4)}),
+        channels=NARROW,
+        dense=(256, 256),
+    ),
     "paper": Setting(budget=PAPER.model_copy(update={"weight_decays": (0.0,)})),
 }
-"""`small`: 2048 of 50 000 samples, a narrow network, 2000 corrupted test pictures. `paper` is for a
-GPU."""
+"""`small`: 2048 of 50 000 samples, a narrow network, 2000 corrupted test pictures. `decide`: 20 000
+samples, all test pictures. `paper` is for a GPU."""
 
 
 def network_of(setting: Setting) -> dict[str, Any]:

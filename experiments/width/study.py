@@ -16,7 +16,7 @@ from pcsim.frozen import Frozen
 from pcsim.store import Result
 
 from ..common import image_training, scaled
-from ..common.image_training import PAPER, SMALL, Budget, Point
+from ..common.image_training import DECIDE, PAPER, SMALL, Budget, Point
 from . import report
 
 RULES = ("BP", "iPC")
@@ -36,12 +36,14 @@ SCALES = {
         widths=(1, 2, 4),
         budget=SMALL.model_copy(update={"epochs": 3}),
     ),
+    "decide": Setting(widths=(1, 2, 4, 8), budget=DECIDE),
     "paper": Setting(
         widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),
         budget=PAPER.model_copy(update={"epochs": 40, "weight_decays": (0.0,)}),
     ),
 }
-"""`small`: 2048 of 50 000 samples, widths up to 4. `paper` is for a GPU."""
+"""`small`: 2048 of 50 000 samples, widths up to 4. `decide`: 20 000, up to 8. `paper` is for a
+GPU."""
 
 
 def network_of(width: int) -> dict[str, Any]:

@@ -39,6 +39,9 @@ PAPER_TEXT = Text(
 )
 SMALL_RATES = (0.001,)
 """Tried besides the published rates, which were found for another text, network and batch."""
+DECIDE_RATES = (0.0003, 0.001)
+"""One on either side, so that no rule need take the end of its search."""
+DECIDE_SEEDS = (0, 1, 2, 3, 4)
 SEEDS = (0, 1, 2), tuple(range(10))
 """Seeds at the scales small and paper."""
 
