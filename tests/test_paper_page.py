@@ -1,4 +1,4 @@
-"""The page of the paper's claims: each row has a verdict, and what is open says what it would take."""
+"""The page of the paper's claims: each row has a verdict; what is open says what it would take."""
 
 import csv
 import re
