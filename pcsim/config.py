@@ -167,9 +167,9 @@ class RunConfig(Frozen):
     backend: Literal["discrete", "continuous", "brian"] = "discrete"
     """Discrete steps, continuous time, or continuous time on Brian2."""
     engine: Literal["auto", "torch", "native", "spice"] = "auto"
-    """Who takes the steps of continuous time: torch, C code that is compiled from the circuit's
-    equations (see docs/native.md), or ngspice with a netlist of them (see docs/spice.md); auto
-    takes the faster of the first two, and the result says which and why."""
+    """Who takes the steps: torch, C code that is compiled from the circuit's equations (see
+    docs/native.md), or, in continuous time, ngspice with a netlist of them (see docs/spice.md);
+    auto takes the faster of the first two, and the result says which and why."""
     seeds: Annotated[tuple[Seed, ...], AsList] = (0,)
     """One replica each: initial weights and data order."""
     dtype: Literal["float32", "float64"] = "float32"

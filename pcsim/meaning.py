@@ -72,7 +72,6 @@ def _nonlinear(config: Config) -> bool:
 OWN_DATA = (".npz", ".csv", "arrays")
 IN_TIME = Need("run.backend 'continuous' or 'brian'", _in_time)
 DISCRETE = Need("run.backend 'discrete'", lambda c: not _in_time(c))
-CONTINUOUS = Need("run.backend 'continuous'", lambda c: c.run.backend == "continuous")
 BRIAN = Need("run.backend 'brian'", lambda c: c.run.backend == "brian")
 SPICE = Need("run.engine 'spice'", lambda c: c.run.engine == "spice")
 STANDALONE = Need("brian.target 'standalone'", lambda c: c.brian.target == "standalone")
@@ -180,7 +179,10 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "schedule.discount": (STATES,),
     "schedule.fast": (
         STATES,
-        Need("run.engine 'torch' or 'auto'", lambda c: c.run.engine in ("torch", "auto")),
+        Need(
+            "run.engine 'torch' or 'auto', or run.backend 'discrete'",
+            lambda c: c.run.engine in ("torch", "auto") or not _in_time(c),
+        ),
         Need(
             "a backend and circuit with products to skip (discrete, or continuous with "
             "circuit.kind 'algebraic' or 'error_units' and a solver of one stage)",
@@ -252,7 +254,14 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "record.predictions": (SUPERVISED,),
     "hardware.seed": (HARDWARE,),
     "hardware.lenient": (HARDWARE, DISCRETE),
-    "run.engine": (CONTINUOUS,),
+    "run.engine": (
+        Need(
+            "run.backend 'continuous', or 'discrete' with 'torch', 'native' or 'auto'",
+            lambda c: (
+                c.run.backend == "continuous" or (not _in_time(c) and c.run.engine != "spice")
+            ),
+        ),
+    ),
     "spice": (SPICE,),
     "brian.target": (BRIAN,),
     "brian.folder": (BRIAN, STANDALONE),

@@ -45,9 +45,25 @@ from pcsim.run import run
 from pcsim.status import Report
 from pcsim.stream import Record, Solver, StreamConfig
 
-Engine = Literal["auto", "discrete", "continuous", "torch", "native", "spice", "brian"]
-IN_TIME = ("torch", "native", "spice")
-"""Engines of continuous time that share all but who takes the steps."""
+Engine = Literal[
+    "auto",
+    "discrete",
+    "continuous",
+    "torch",
+    "native",
+    "spice",
+    "brian",
+    "discrete torch",
+    "discrete native",
+]
+TAKERS = {
+    "torch": ("continuous", "torch"),
+    "native": ("continuous", "native"),
+    "spice": ("continuous", "spice"),
+    "discrete torch": ("discrete", "torch"),
+    "discrete native": ("discrete", "native"),
+}
+"""Backend and engine, where it is said who takes the steps."""
 
 
 class Learner(Steps, Updates):
@@ -156,7 +172,8 @@ def simulate(
     Rarely used:
         solver, record: how the flow is integrated, and what is kept.
         engine: auto is continuous time, or discrete steps where the learner needs them; `native`
-            takes the steps of continuous time in compiled code, `spice` by ngspice.
+            takes the steps of continuous time in compiled code, `spice` by ngspice; `discrete
+            torch` and `discrete native` say it of discrete steps.
         until: the full batch, nothing switched, until the energy has converged.
         grid: values that become chips of one population.
         brian, dtype, device: how an engine computes.
@@ -207,8 +224,8 @@ def config_of(
     if engine == "auto":
         engine = "continuous" if learner.rule == "ipc" else "discrete"
     run_section: dict[str, Any] = {"backend": engine, "seeds": _seeds(seeds)}
-    if engine in IN_TIME:
-        run_section |= {"backend": "continuous", "engine": engine}
+    if (taken := TAKERS.get(engine)) is not None:
+        run_section |= {"backend": taken[0], "engine": taken[1]}
     run_section |= {"dtype": dtype} if dtype != "float32" else {}
     run_section |= {"device": device} if device != "cpu" else {}
     described = _set(section) | {"kind": section.kind}
@@ -282,9 +299,7 @@ def nouns(config: Config) -> dict[str, Any]:
         "network": config.network,
         "hardware": config.hardware,
         "seeds": config.run.seeds,
-        "engine": config.run.engine
-        if "engine" in config.run.model_fields_set
-        else config.run.backend,
+        "engine": _engine(config),
         "dtype": config.run.dtype,
         "device": config.run.device,
         "stream": _gathered(Stream, config),
@@ -295,6 +310,14 @@ def nouns(config: Config) -> dict[str, Any]:
         section = getattr(config, name)
         found[name] = section if section.model_fields_set else None
     return found
+
+
+def _engine(config: Config) -> str:
+    """Return who computes: a backend, or who takes its steps where that is said."""
+    run = config.run
+    if "engine" not in run.model_fields_set or run.engine == "auto":
+        return run.backend
+    return next(name for name, taken in TAKERS.items() if taken == (run.backend, run.engine))
 
 
 def _gathered(noun: type[Any], config: Config) -> Any:

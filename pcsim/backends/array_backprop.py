@@ -52,17 +52,7 @@ class ArrayBackprop:
     def batch(self, clamps: Sequence[Tensor | None], mask: Tensor | None = None) -> None:
         """One forward pass, one backward pass, one weight update."""
         field = self.field
-        clamps = self._encode(clamps)
-        like = next(c for c in clamps if c is not None)
-        shape = (self.params.replicas, like.shape[1])
-        field.load(
-            [
-                like.new_zeros(*shape, node.units)
-                if clamp is None and not node.transparent
-                else clamp
-                for clamp, node in zip(clamps, self.network.nodes, strict=True)
-            ]
-        )
+        self._load(clamps)
         field.read_weights()
         field.feedforward()
         field.errors((0,))
@@ -77,6 +67,20 @@ class ArrayBackprop:
         if before is not None:
             self._array.rewrite(self.params, before, field.predicted, self.optimizer.alpha, asked)
         self.chips.advance()
+
+    def _load(self, clamps: Sequence[Tensor | None]) -> None:
+        """Clamp new data, and make room for predictions."""
+        clamps = self._encode(clamps)
+        like = next(c for c in clamps if c is not None)
+        shape = (self.params.replicas, like.shape[1])
+        self.field.load(
+            [
+                like.new_zeros(*shape, node.units)
+                if clamp is None and not node.transparent
+                else clamp
+                for clamp, node in zip(clamps, self.network.nodes, strict=True)
+            ]
+        )
 
     def _send_back(self) -> None:
         field = self.field

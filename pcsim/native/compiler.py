@@ -35,6 +35,8 @@ FLAGS = (
 )
 SHORT = 2000
 """Time steps of a run below which a compilation takes longer than it saves."""
+PROBE = "int pcsim_probe;\n"
+"""The code of least length: whether there is a compiler."""
 COMPILERS = ("cc", "gcc", "clang")
 SECONDS = 300.0
 """A compiler that takes longer is given up; on a busy machine two seconds become a minute."""

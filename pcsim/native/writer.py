@@ -60,10 +60,13 @@ class Program:
 @cache
 def prelude() -> str:
     """Return what all code begins with: random numbers and functions."""
-    folder = files("pcsim.native")
-    return "".join(
-        (folder / name).read_text(encoding="utf-8") for name in ("counter.c", "kernel.h")
-    )
+    return own_file("counter.c") + own_file("kernel.h")
+
+
+@cache
+def own_file(name: str) -> str:
+    """Return a file of C code of this package."""
+    return (files("pcsim.native") / name).read_text(encoding="utf-8")
 
 
 class Writer:

@@ -162,6 +162,7 @@ class Automatic:
             "automatic",
             train_samples=train,
             data_origin=json.dumps(dict(task.origin)),
+            **training.about(),
         )
         return Result(variables, replicas.coords, attrs)
 

@@ -71,6 +71,7 @@ def training_result(training: Training) -> Result:
         train_seconds=progress.seconds,
         train_samples=train,
         data_origin=json.dumps(dict(training.task.origin)),
+        **training.about(),
     )
     return Result(variables, coords, attrs)
 

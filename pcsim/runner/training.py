@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 
 from pcsim import store
-from pcsim.backends.array_backprop import ArrayBackprop
-from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.errors import ConfigError
@@ -26,6 +24,7 @@ from pcsim.runner.checkpoint import Progress
 from pcsim.runner.readout import Readout
 from pcsim.runner.replicas import Replicas
 from pcsim.runner.results import training_result
+from pcsim.runner.rules import about, rule_for
 from pcsim.runner.task import Split, Task
 from pcsim.status import Report, Status
 from pcsim.store import Result
@@ -70,33 +69,19 @@ class Training:
         self.alpha = self.optimizer.alpha
         step = config.solver.dt or config.schedule.gamma * config.circuit.tau_x
         self.chips = make_chips(config, self.replicas, step, dtype, config.run.device)
-        if self.chips:
+        if self.chips and config.run.engine != "torch":
             self.chips.compile(self._steps)
         self.readout = Readout(self.network, self.chips)
-        self.rule: Discrete | Backprop | ArrayBackprop
-        if bp and self.chips:
-            # A batch takes BP as long as the schedules, so that devices drift alike.
-            self.rule = ArrayBackprop(
-                self.network,
-                self.params,
-                self.optimizer,
-                self.chips,
-                steps=config.schedule.T,
-            )
-        elif bp:
-            self.rule = Backprop(self.network, self.params, self.optimizer)
-        else:
-            gamma = self.replicas.rate("gamma", dtype, config.run.device)
-            self.rule = Discrete(
-                self.network,
-                self.params,
-                config.schedule,
-                self.optimizer,
-                gamma=gamma,
-                mode=config.data.mode,
-                seeds=seeds,
-                chips=self.chips,
-            )
+        self.rule, self._reason = rule_for(
+            config,
+            self.network,
+            self.params,
+            self.optimizer,
+            gamma=self.replicas.rate("gamma", dtype, config.run.device),
+            seeds=seeds,
+            chips=self.chips,
+            steps=self._steps,
+        )
         self.progress = Progress()
         self._energy = self.params.flat.new_zeros(len(self.replicas))
         """Energy (replica,) of the epoch that is not finished, summed over its batches."""
@@ -167,6 +152,10 @@ class Training:
         done = self.save(self._save_to) if self._save_to else None
         total = self.config.learning.epochs
         return f"{self.progress.epoch if done is None else done} of {total} epochs"
+
+    def about(self) -> dict[str, str | int]:
+        """Return who took the steps, and why."""
+        return about(self.rule, self._reason)
 
     def result(self) -> Result:
         """Return the recorded curves and final weights."""

@@ -13,7 +13,7 @@ from adapter import Gap, differences
 from brian_adapter import CYTHON, NUMPY
 from cases import CASES
 from continuous_adapter import CONTINUOUS
-from discrete_adapter import DISCRETE
+from discrete_adapter import COMPILED, DISCRETE
 from native_adapter import NATIVE
 
 from pcsim.circuit import Circuit
@@ -22,7 +22,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 LIMIT = 1e-12
 OTHER = 1e-6
 """Above this, two backends compute different things."""
-ADAPTERS = {adapter.name: adapter for adapter in (CONTINUOUS, DISCRETE, NUMPY, NATIVE)}
+ADAPTERS = {adapter.name: adapter for adapter in (CONTINUOUS, DISCRETE, COMPILED, NUMPY, NATIVE)}
 
 
 def _testable(adapter, case):
