@@ -119,7 +119,7 @@ def differences(
 def _same(shown: str, stored: str) -> bool:
     left, right = numbers(shown), numbers(stored)
     if not left and not right:
-        return shown.replace("*", "").strip() in (stored.strip(), "–" if stored == "" else stored)
+        return shown.replace("*", "").strip() == (stored.strip() or "–")
     return len(left) == len(right) and all(map(agree, left, right))
 
 

@@ -244,6 +244,9 @@ TINY = {
 }
 
 
+WITH_TABLE = ("mlp_classification", "hyperparameter_convergence")
+
+
 @pytest.mark.parametrize("name", TINY)
 def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(
@@ -253,7 +256,8 @@ def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypa
     assert call(monkeypatch, name, "--scale", "small", "-o", str(tmp_path)) == 0
     made = {p.name for p in tmp_path.iterdir()}
     recall = {f"{name}_small_recall.png"} if name.startswith("gen") else set()
-    assert made == {f"{name}_small.h5", f"{name}_small.png"} | recall
+    table = {f"{name}_small.csv"} if name in WITH_TABLE else set()
+    assert made == {f"{name}_small.h5", f"{name}_small.png"} | recall | table
     result = store.load(tmp_path / f"{name}_small.h5")
     assert result.attrs["setting"] == TINY[name].model_dump_json()
     printed = capsys.readouterr().out

@@ -108,10 +108,7 @@ def rows(result: Result) -> list[dict[str, str]]:
     made = []
     for d, data in enumerate(map(str, result["data"])):
         for r, rule in enumerate(map(str, result["rule"])):
-            found, gap = (
-                interval(accuracy(result, data, rule)),
-                difference(result, data, rule, "BP"),
-            )
+            found = interval(accuracy(result, data, rule))
             # What one would report who chooses the epoch by the test images.
             peeked = interval(np.nanmax(result["test_accuracy"][d, r], axis=-1))
             paper = PAPER.get((data, rule))
@@ -126,10 +123,18 @@ def rows(result: Result) -> list[dict[str, str]]:
                     **_percents(by_test=peeked.mean),
                     **{n: f"{result[f'chosen_{n}'][d, r]:g}" for n in ("alpha", "weight_decay")},
                     "gamma": "" if rule in ("BP", "Z-IL") else f"{gamma:g}",
-                    **_percents(to_bp=gap.mean, to_bp_low=gap.low, to_bp_high=gap.high),
+                    "edge": "yes" if at_edge(result, data, rule) else "no",
+                    **_to_bp(result, data, rule),
                 }
             )
     return made
+
+
+def _to_bp(result: Result, data: str, rule: str) -> dict[str, str]:
+    if rule == "BP":
+        return dict.fromkeys(("to_bp", "to_bp_low", "to_bp_high"), "")
+    gap = difference(result, data, rule, "BP")
+    return _percents(to_bp=gap.mean, to_bp_low=gap.low, to_bp_high=gap.high)
 
 
 def _percents(**fractions: float) -> dict[str, str]:
