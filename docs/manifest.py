@@ -144,19 +144,20 @@ def by_rule(page: str, root: Path = ROOT) -> Iterator[tuple[Path, Table]]:
     A table shows a file if all its heads are columns of that file.
     """
     for study in studies(page):
-        for path in sorted((root / "experiments" / study).glob("*.csv")):
+        for path in sorted((root / "experiments" / study).rglob("*.csv")):
             stored = rows_of(path)
             for table in tables(page):
                 if stored and set(table.head) <= set(stored[0]):
                     yield path, table
 
 
-def naming(head: Sequence[str], stored: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the fewest leading columns whose cells name a line of the file."""
-    for count in range(1, len(head)):
-        if len({tuple(line[name] for name in head[:count]) for line in stored}) == len(stored):
-            return list(head[:count])
-    raise ValueError(f"no columns among {', '.join(head)} tell the lines of the file apart")
+def unsupported(table: Table, stored: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the rows of a page that no line of a file with the same names bears out."""
+    return [
+        " | ".join(row)
+        for row in table.rows
+        if not any(all(map(_same, row, (line[h] for h in table.head))) for line in stored)
+    ]
 
 
 def studies(page: str) -> list[str]:

@@ -5,9 +5,11 @@ import re
 import sys
 from pathlib import Path
 
+import language_world as world
 import pytest
 
 from pcsim.experiments.common.image_training import Budget
+from pcsim.experiments.common.language import text as language_text
 from pcsim.experiments.paper_hours import study as hours
 
 ROOT = Path(__file__).parents[1]
@@ -90,3 +92,15 @@ def test_the_table_is_written_and_says_its_command(tmp_path, monkeypatch, capsys
     assert first == "# pcsim experiment paper_hours"
     (line,) = csv.DictReader(lines)
     assert (line["hours"], line["ms_per_sample"]) == ("1.00", "36.10")
+
+
+def test_runs_of_a_language_model_are_counted_one_by_one(monkeypatch):
+    monkeypatch.setattr(language_text, "load", world.loaded)
+    language_text.windows.cache_clear()
+    setting = world.setting("masked", rates=(0.002, 0.005))
+    rows = list(hours.language("toy", setting))
+    language_text.windows.cache_clear()
+    assert [row.rule for row in rows] == ["BP", "PC", "iPC"]
+    windows = len(setting.train_windows())
+    assert all(row.seconds > 0 for row in rows)
+    assert {(row.runs, row.seeds, row.samples) for row in rows} == {(3 * 2, 1, windows)}

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from pcsim import store
 from pcsim.architectures.mlp import Mlp
 from pcsim.cli import experiment, main
-from pcsim.errors import InterruptedRunError
-from pcsim.experiments.common import claims, keeping
+from pcsim.errors import InterruptedRunError, StoreError
+from pcsim.experiments.common import claims, keeping, scaled
 from pcsim.experiments.common.claims import Claim, Verdict
 from pcsim.experiments.common.falling_curves import effort_to_reach, speed_up
 from pcsim.experiments.complexity import study as complexity
@@ -28,6 +29,7 @@ from pcsim.experiments.mlp_classification import study as mlp_classification
 from pcsim.experiments.update_time import study as update_time
 from pcsim.experiments.weight_transport import study as weight_transport
 from pcsim.store import Result, Variable
+from pcsim.store.files import MADE_BY_PCSIM
 from pcsim.store.parts import Parts
 from pcsim.sweep import collect
 
@@ -263,6 +265,34 @@ def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypa
     printed = capsys.readouterr().out
     for claim in claims.stored(result):
         assert claim.verdict.value in printed
+    if name in WITH_TABLE:
+        draws_again(import_module(f"pcsim.experiments.{name}.study"), tmp_path)
+
+
+def draws_again(study, folder):
+    """A stored result is drawn again, pixel by pixel, and nothing is run."""
+    (path,) = folder.glob("*.png")
+    pixels = imread(path)
+    path.unlink()
+    study.figures(folder)
+    np.testing.assert_array_equal(imread(path), pixels)
+
+
+def test_figures_are_drawn_from_beside_the_study_or_refused(tmp_path):
+    result = Result({"value": Variable((), np.array(1.0))})
+    keeping.keep(result, tmp_path / "beside/toy_small.h5", "toy")
+
+    def draw(found, path):
+        path.write_bytes(MADE_BY_PCSIM.encode() + str(float(found["value"])).encode())
+        return path
+
+    scaled.redraw("toy", tmp_path / "beside", {"": draw}, tmp_path / "out")
+    assert (tmp_path / "out/toy_small.png").read_bytes().endswith(b"1.0")
+    with pytest.raises(StoreError, match=r"there is no result other_\*.h5"):
+        scaled.redraw("other", tmp_path / "beside", {"": draw}, tmp_path / "out")
+    (tmp_path / "beside/toy_small.h5").rename(tmp_path / "beside/mine_small.h5")
+    with pytest.raises(StoreError, match="was not made by the study"):
+        scaled.redraw("mine", tmp_path / "beside", {"": draw}, tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
+from pcsim import store
+from pcsim.errors import StoreError
 from pcsim.frozen import Frozen
 from pcsim.provenance import provenance
 from pcsim.store import Attr, Result, Variable
@@ -108,6 +110,23 @@ class Study:
             path = self.path.with_name(f"{self.path.stem}{end}.png")
             self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
         return result
+
+
+def redraw(name: str, beside: Path, figures: Mapping[str, Draw], out: Path) -> None:
+    """Draw every stored result of a study again: those in `out`, else those beside the study."""
+    folder = next((one for one in (out, beside) if any(one.glob(f"{name}_*.h5"))), None)
+    if folder is None:
+        raise StoreError(
+            f"--figures: there is no result {name}_*.h5 in {out}; run the study, or name the "
+            "folder that has it by --out"
+        )
+    for path in sorted(folder.glob(f"{name}_*.h5")):
+        keeping.claim(path, name)
+        for end, draw in figures.items():
+            target = out / f"{path.stem}{end}.png"
+            check_own(target)
+            out.mkdir(parents=True, exist_ok=True)
+            terminal().print(f"figure: {draw(store.load(path), target)}", soft_wrap=True)
 
 
 def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:

@@ -121,5 +121,10 @@ def main(out: Path, scale: str) -> None:
     run.write(report.rows(result))
 
 
+def figures(out: Path) -> None:
+    """Draw stored results again."""
+    scaled.redraw("hyperparameter_convergence", Path(__file__).parent, {"": report.draw}, out)
+
+
 def _name(trial: Trial, rule: str, decay: float, gamma: float) -> str:
     return f"{trial.name.replace(', ', '_')}_{rule}_decay{decay:g}_gamma{gamma:g}"

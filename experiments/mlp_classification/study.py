@@ -247,6 +247,11 @@ def main(out: Path, scale: str) -> None:
     run.write(report.rows(result))
 
 
+def figures(out: Path) -> None:
+    """Draw stored results again."""
+    scaled.redraw("mlp_classification", Path(__file__).parent, {"": report.draw}, out)
+
+
 def assemble(
     setting: Setting,
     found: dict[tuple[str, str], Found],
