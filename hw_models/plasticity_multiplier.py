@@ -28,7 +28,7 @@ class LearningMultiplier(Piece):
     """Offset, gain error, dead zone, range and leak of the multiplier e·r of plasticity.
 
     A linear unit then settles at w* + C⁻¹·offset/gain with C = E[r rᵀ] (see
-    `hw_models.offset_tolerance`); with a leak l at (gain·C + l)⁻¹ (gain·C w* + offset + l·rest).
+    `pcsim.limits.offsets`); with a leak l at (gain·C + l)⁻¹ (gain·C w* + offset + l·rest).
     Chopped, the offset adds up to nothing over a period and leaves a ripple of ±offset·chop/(4 τ_w)
     around its mean. A rule that writes once per batch integrates the offset over the
     batch: nothing switches the multiplier off. Biases have no multiplier.

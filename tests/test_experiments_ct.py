@@ -8,24 +8,25 @@ import numpy as np
 import pytest
 import torch
 
-from pcsim.experiments.stability import measure, theory
+from pcsim.experiments.stability import measure
 from pcsim.experiments.stability.maps import Map
 from pcsim.experiments.streaming import study as streaming
 from pcsim.experiments.streaming.bias import KINDS, World, measured_bias
 from pcsim.experiments.streaming.regimes import REGIMES, Presenter, Regime, StreamRun
+from pcsim.limits import lags
 from pcsim.runner.chip_run import ChipRun
 
 
 @pytest.mark.parametrize("tau_e", [0.05, 0.3, 4.0])
 def test_error_lag_poles_and_damping(tau_e: float) -> None:
-    expected = theory.error_lag_poles(5, 1.3, tau_e)
+    expected = lags.error_lag_poles(5, 1.3, tau_e)
     assert measure.pole_error(5, 1.3, tau_e, expected) < 1e-9
-    assert measure.damping(1.3, tau_e) == pytest.approx(theory.damping(1 + 1.3**2, tau_e), rel=1e-9)
+    assert measure.damping(1.3, tau_e) == pytest.approx(lags.damping(1 + 1.3**2, tau_e), rel=1e-9)
 
 
 @pytest.mark.parametrize("tau_e", [0.1, 0.3, 2.0])
 def test_overshoot_of_a_simulated_step(tau_e: float) -> None:
-    expected = theory.overshoot(2.0, tau_e)
+    expected = lags.overshoot(2.0, tau_e)
     assert measure.step_overshoot(1.0, tau_e, 30) == pytest.approx(expected, rel=0.01, abs=1e-9)
 
 
@@ -33,30 +34,30 @@ def test_overshoot_of_a_simulated_step(tau_e: float) -> None:
 def test_apical_lag_limit(depth: int, w: float, limit: float) -> None:
     measured = measure.lag_limit(depth, w, "tau_apical")
     assert measured == pytest.approx(limit, rel=1e-3)
-    assert measured == pytest.approx(theory.apical_lag_limit(depth, w), rel=1e-6)
+    assert measured == pytest.approx(lags.apical_lag_limit(depth, w), rel=1e-6)
 
 
 def test_no_limit_where_none_is_expected() -> None:
     assert measure.lag_limit(2, 3.0, "tau_apical") == inf
     assert measure.lag_limit(2, 3.0, "tau_inter") == inf
     assert measure.lag_limit(4, 1.0, "tau_apical") == inf
-    assert theory.interneuron_lag_limit(3, 1.0) == inf
-    assert theory.feedback_delay_limit(1.0) == inf
+    assert lags.interneuron_lag_limit(3, 1.0) == inf
+    assert lags.feedback_delay_limit(1.0) == inf
 
 
 @pytest.mark.parametrize(("depth", "w"), [(3, 2.0), (6, 1.0)])
 def test_interneuron_lag_limit(depth: int, w: float) -> None:
     measured = measure.lag_limit(depth, w, "tau_inter")
-    assert measured == pytest.approx(theory.interneuron_lag_limit(depth, w), rel=1e-6)
+    assert measured == pytest.approx(lags.interneuron_lag_limit(depth, w), rel=1e-6)
 
 
 def test_delay_limits_by_simulation() -> None:
     weights = [1.5, 2.5]
     fast = {"per_delay": 30, "halvings": 9}
     loop = measure.delay_limits(3, weights, "delay_err", **fast)
-    assert loop == pytest.approx([theory.loop_delay_limit(3, w) for w in weights], rel=0.04)
+    assert loop == pytest.approx([lags.loop_delay_limit(3, w) for w in weights], rel=0.04)
     branch = measure.delay_limits(2, weights, "delay_fb", **fast)
-    assert branch == pytest.approx([theory.feedback_delay_limit(w) for w in weights], rel=0.05)
+    assert branch == pytest.approx([lags.feedback_delay_limit(w) for w in weights], rel=0.05)
 
 
 def test_relative_error_of_a_map() -> None:

@@ -3,7 +3,7 @@
 `pcsim experiment offset` trains a network with a hidden layer on the digits, one sample at a time,
 nothing reset, on chips whose multipliers have offsets of deviation σ; for several presentation
 times T and learning rates α. The line is the offset at which the closed form of
-`hw_models.offset_tolerance`, for linear units with the covariance of these inputs, gives an excess
+`pcsim.limits.offsets`, for linear units with the covariance of these inputs, gives an excess
 loss of `TOLERANCE` per unit. Cells are kept: interrupted, the same command goes on.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from hw_models.offset_tolerance import tolerable_offset
 from pcsim import plots
 from pcsim.config import Config, parse
+from pcsim.limits.offsets import tolerable_offset
 from pcsim.provenance import provenance
 from pcsim.run import run
 from pcsim.runner.task import Task

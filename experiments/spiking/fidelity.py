@@ -18,10 +18,9 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import ErrorUnits, Spiking
 from pcsim.continuous.spiking import SpikingFlow
 from pcsim.kernels.parameters import Parameters, initial_parameters
+from pcsim.limits.lags import Floats
 from pcsim.network import Network
 from pcsim.runner.task import Clamps
-
-from ..stability.theory import Floats
 
 TAU_S = 0.005
 """Seconds."""

@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from pcsim import plots, store
+from pcsim.limits.lags import Floats
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common import keeping
 from ..common.keeping import claim, collect, keep
-from ..stability.theory import Floats
 from .fidelity import TAU_S, Events, Fidelity, random_fidelity
 from .tasks import DIGITS, DT, SEEDS, TAU_ERR, TAU_X, XOR, Learned, learn
 

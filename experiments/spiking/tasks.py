@@ -19,11 +19,11 @@ from pcsim.circuit import Spiking
 from pcsim.continuous.settled import Settled
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import generator, initial_parameters
+from pcsim.limits.lags import Floats
 from pcsim.network import Network
 from pcsim.runner.replicas import Replicas
 from pcsim.runner.task import Clamps, Task
 
-from ..stability.theory import Floats
 from .fidelity import TAU_S, Events, Fidelity, Pair
 
 TAU_X, TAU_ERR, DT = 0.01, 0.002, 5e-4

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import measure, theory
-from .theory import Floats
+from pcsim.limits import lags
+from pcsim.limits.lags import Floats
+
+from . import measure
 
 POLE_DEPTHS = np.array([2, 4, 10])
 LAGS = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
@@ -44,7 +46,7 @@ def pole_errors() -> Floats:
     return np.array(
         [
             [
-                measure.pole_error(depth, 1.0, tau, theory.error_lag_poles(depth, 1.0, tau))
+                measure.pole_error(depth, 1.0, tau, lags.error_lag_poles(depth, 1.0, tau))
                 for tau in LAGS
             ]
             for depth in POLE_DEPTHS
@@ -62,7 +64,7 @@ def error_lag() -> tuple[Map, Map]:
         "overshoot of x after a step of the output, L = 2, in parts of the step",
         dims,
         np.array([[measure.step_overshoot(w, tau) for w, tau in row] for row in cells]),
-        np.array([[theory.overshoot(1 + w * w, tau) for w, tau in row] for row in cells]),
+        np.array([[lags.overshoot(1 + w * w, tau) for w, tau in row] for row in cells]),
     )
     damping = Map(
         "error_lag_damping",
@@ -70,7 +72,7 @@ def error_lag() -> tuple[Map, Map]:
         "damping ratio of x, L = 2, from the poles",
         dims,
         np.array([[measure.damping(w, tau) for w, tau in row] for row in cells]),
-        np.array([[theory.damping(1 + w * w, tau) for w, tau in row] for row in cells]),
+        np.array([[lags.damping(1 + w * w, tau) for w, tau in row] for row in cells]),
     )
     return overshoot, damping
 
@@ -84,7 +86,7 @@ def dendritic_lags() -> tuple[Map, Map]:
     )
     apical_law, inter_law = (
         np.array([[law(depth, w) for depth, w in row] for row in cells])
-        for law in (theory.apical_lag_limit, theory.interneuron_lag_limit)
+        for law in (lags.apical_lag_limit, lags.interneuron_lag_limit)
     )
     dims = ("depth", "weight")
     return (
@@ -110,9 +112,9 @@ def dendritic_lags() -> tuple[Map, Map]:
 def delays() -> tuple[Map, Map]:
     """(D): largest stable delay of the whole error loop, and of the feedback branch alone."""
     loop = [measure.delay_limits(int(d), LOOP_WEIGHTS.tolist(), "delay_err") for d in LOOP_DEPTHS]
-    loop_law = [[theory.loop_delay_limit(int(d), w) for w in LOOP_WEIGHTS] for d in LOOP_DEPTHS]
+    loop_law = [[lags.loop_delay_limit(int(d), w) for w in LOOP_WEIGHTS] for d in LOOP_DEPTHS]
     branch = measure.delay_limits(2, FEEDBACK_WEIGHTS.tolist(), "delay_fb")
-    branch_law = [theory.feedback_delay_limit(w) for w in FEEDBACK_WEIGHTS]
+    branch_law = [lags.feedback_delay_limit(w) for w in FEEDBACK_WEIGHTS]
     return (
         Map(
             "loop_delay_limit",

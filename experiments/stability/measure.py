@@ -18,9 +18,8 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.continuous.solvers import Name
 from pcsim.kernels.parameters import Parameters
+from pcsim.limits.lags import Floats, first_unstable
 from pcsim.network import Network
-
-from .theory import Floats, first_unstable
 
 FROZEN = 1e30
 """τ_w in seconds: weights do not move."""

@@ -16,12 +16,13 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from pcsim import plots, store
+from pcsim.limits import lags
+from pcsim.limits.lags import Floats
 from pcsim.provenance import provenance
 from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common.keeping import claim, keep
-from . import theory
 from .maps import (
     DEPTHS,
     ERROR_WEIGHTS,
@@ -37,7 +38,6 @@ from .maps import (
     error_lag,
     pole_errors,
 )
-from .theory import Floats
 
 MARKERS = "osD^v"
 
@@ -109,13 +109,11 @@ def draw(maps: list[Map], path: Path) -> Path:
     panels = figure.subplots(2, 2)
     _draw_error_lag(panels[0, 0], maps[0])
     w = np.geomspace(0.5, 12, 90)
-    _draw_limits(
-        panels[0, 1], maps[2], [[theory.apical_lag_limit(d, x) for x in w] for d in DEPTHS]
-    )
+    _draw_limits(panels[0, 1], maps[2], [[lags.apical_lag_limit(d, x) for x in w] for d in DEPTHS])
     panels[0, 1].set(
         title="B  apical branch lags (only it)", ylabel="smallest unstable lag τ_a/τ_x"
     )
-    laws = [[theory.interneuron_lag_limit(d, x) for x in w] for d in DEPTHS]
+    laws = [[lags.interneuron_lag_limit(d, x) for x in w] for d in DEPTHS]
     _draw_limits(panels[1, 0], maps[3], laws)
     panels[1, 0].set(
         title="C  interneurons lag: limit τ_x/(2w cos(π/L) − 1)",
@@ -131,10 +129,10 @@ def draw(maps: list[Map], path: Path) -> Path:
 
 
 def _draw_error_lag(axes: Axes, one: Map) -> None:
-    lags = np.geomspace(LAGS[0], LAGS[-1], 300)
+    shown = np.geomspace(LAGS[0], LAGS[-1], 300)
     for k, w in enumerate(ERROR_WEIGHTS):
         h, colour = 1 + w * w, plots.COLOURS[k]
-        axes.semilogx(lags, [100 * theory.overshoot(h, t) for t in lags], color=colour)
+        axes.semilogx(shown, [100 * lags.overshoot(h, t) for t in shown], color=colour)
         label = f"h = 1 + w² = {h:g}; no ringing below {1 / (4 * h):.3g} τ_x"
         axes.plot(LAGS, 100 * one.measured[k], MARKERS[k], color=colour, label=label)
     axes.set(
@@ -174,12 +172,12 @@ def _draw_delays(axes: Axes, loop: Map, branch: Map) -> None:
     w = np.geomspace(0.4, 4, 200)
     for k, depth in enumerate(LOOP_DEPTHS):
         colour = plots.COLOURS[k]
-        axes.loglog(w, [theory.loop_delay_limit(int(depth), x) for x in w], color=colour)
+        axes.loglog(w, [lags.loop_delay_limit(int(depth), x) for x in w], color=colour)
         label = f"all uses late, L = {depth}: (π/2) τ_x/h_max"
         axes.plot(LOOP_WEIGHTS, loop.measured[k], MARKERS[k], color=colour, label=label)
     above = w[w > 1.05]
     colour = plots.COLOURS[2]
-    axes.plot(above, [theory.feedback_delay_limit(x) for x in above], color=colour)
+    axes.plot(above, [lags.feedback_delay_limit(x) for x in above], color=colour)
     label = "feedback branch late, L = 2 (Hayes; none for w ≤ 1)"
     axes.plot(FEEDBACK_WEIGHTS, branch.measured[0], MARKERS[2], color=colour, label=label)
     axes.set(

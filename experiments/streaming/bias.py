@@ -24,9 +24,9 @@ from torch import Tensor
 from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.kernels.parameters import Parameters
+from pcsim.limits.lags import Floats
 from pcsim.network import Network
 
-from ..stability.theory import Floats
 from .regimes import FROZEN
 
 KINDS = ("carry-over", "feed-forward reset", "label free first")

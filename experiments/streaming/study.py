@@ -26,6 +26,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit
 from pcsim.kernels.feedforward import outputs
 from pcsim.kernels.parameters import generator, initial_parameters
+from pcsim.limits.lags import Floats
 from pcsim.network import Network
 from pcsim.provenance import provenance
 from pcsim.runner.chip_run import ChipRun
@@ -34,7 +35,6 @@ from pcsim.terminal import terminal
 
 from ..common import keeping
 from ..common.keeping import claim, collect, keep
-from ..stability.theory import Floats
 from .bias import KINDS, World, measured_bias
 from .regimes import REGIMES, Presenter, Regime, StreamRun
 

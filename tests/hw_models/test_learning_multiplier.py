@@ -8,7 +8,6 @@ import torch
 from writing import Devices
 
 from hw_models import describe
-from hw_models.offset_tolerance import excess_loss, tolerable_offset, weight_error
 from hw_models.plasticity_multiplier import LearningMultiplier
 from pcsim.backends.array_backprop import ArrayBackprop
 from pcsim.backends.continuous import Continuous
@@ -18,6 +17,7 @@ from pcsim.config import Schedule
 from pcsim.errors import ConfigError
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters
+from pcsim.limits.offsets import excess_loss, tolerable_offset, weight_error
 from pcsim.network import Network
 from pcsim.substrate import Chips, Seeded, Substrate
 

@@ -4,29 +4,11 @@ import math
 
 import pytest
 import torch
-from scipy.stats import norm
 from writing import Devices
 
 from hw_models.plasticity import ConstantDevice, LinearDevice
 from hw_models.plasticity_rules import PulseTrain, Retention, WriteNoise
-
-
-def folded_normal_mean(mean: float, sd: float) -> float:
-    """E|g| of a normal g."""
-    ratio = mean / sd
-    return sd * math.sqrt(2 / math.pi) * math.exp(-ratio * ratio / 2) + mean * (
-        1 - 2 * norm.cdf(-ratio)
-    )
-
-
-def soft_bound_fixed_point(target: float, noise: float, bound: float = 1.0) -> float:
-    """Where E[g] − (w/b)·E|g| = 0 for g = (w* − w) + noise."""
-    low, high = 0.0, target
-    for _ in range(80):
-        w = (low + high) / 2
-        drift = (target - w) - w / bound * folded_normal_mean(target - w, noise)
-        low, high = (w, high) if drift > 0 else (low, w)
-    return w
+from pcsim.limits.writes import soft_bound_weight
 
 
 @pytest.mark.slow
@@ -46,7 +28,7 @@ def test_soft_bounds_pull_to_the_folded_normal_fixed_point(noise, drive):
         devices.write(alpha * gradient)
         if step >= 800:
             mean = mean + devices.w.mean() / 800
-    assert float(mean) == pytest.approx(soft_bound_fixed_point(0.6, noise), rel=0.01)
+    assert float(mean) == pytest.approx(soft_bound_weight(0.6, noise), rel=0.01)
     # control: a device without soft bounds finds the target itself
     assert abs(float(mean) - 0.6) > 0.05
 
