@@ -321,8 +321,8 @@ class PlanFlow:
             asked = add_products(torch.zeros_like(array), factors, dt)
             known = {name: rule() for name, rule in plastic.symbols.items()}
             if plastic.each:
-                without_sign = [without_sign(product) for product in factors]
-                gross = add_products(torch.zeros_like(array), without_sign, dt)
+                sizes = [without_sign(product) for product in factors]
+                gross = add_products(torch.zeros_like(array), sizes, dt)
                 known[DOWN] = ((gross - asked) / 2).clamp_(min=0)
             array.add_(plastic.write(asked, **known))
         for k, name, rate in beside:
