@@ -258,25 +258,47 @@ def test_the_choice_sees_no_test_image():
     assert search.best_cell(found).alpha == 1e-4
 
 
-def test_a_search_goes_beyond_its_edge_and_no_further_than_allowed():
-    def tried(**reached):
-        """Return what was found at α of 1e-k, by k."""
-        return {
-            search.Cell(alpha=float(f"1e-{k[1:]}"), weight_decay=0.1, gamma=0.5): v
-            for k, v in reached.items()
-        }
+def test_a_search_ends_where_every_neighbour_was_tried():
+    """The chosen cell is better than all one step away, beyond the ends of an axis as well."""
+    given = {"alpha": (1e-4, 1e-3, 1e-2), "weight_decay": (0.1,), "gamma": (0.1, 0.5, 1.0)}
 
-    assert search.beyond(tried(a4=0.7, a3=0.9, a2=0.8)) is None
-    assert search.beyond(tried(a3=0.9)) is None, "a single α is no search"
-    assert search.beyond(tried(a4=0.7, a3=0.8, a2=0.9)).alpha == pytest.approx(0.1)
-    assert search.beyond(tried(a4=0.9, a3=0.8, a2=0.7)).alpha == pytest.approx(1e-5)
-    setting = small_mlp().model_copy(update={"reach": 1})
-    found = {("digits", "PC"): tried(a4=0.7, a2=0.9)}
-    (probe,) = mlp.further_probes(setting, found)
-    assert probe.grid.alpha == (1.0,)
-    assert probe.grid.gamma == (0.5,)
-    found["digits", "PC"] |= tried(a0=0.95)
-    assert mlp.further_probes(setting, found) == []
+    def climbed(peak, gamma, reach=9):
+        """Search a hill over (log α, log γ) from all α at γ = 0.5."""
+        setting = small_mlp().model_copy(
+            update={"alphas": given["alpha"], "gammas": given["gamma"], "weight_decays": (0.1,)}
+            | {"reach": reach, "grid": False}
+        )
+
+        def height(cell):
+            return -(np.log10(cell.alpha / peak) ** 2) - np.log10(cell.gamma / gamma) ** 2
+
+        (start,) = [p for p in mlp.first_probes(setting) if p.contestant == "PC"]
+        assert (start.grid.alpha, start.grid.gamma) == (given["alpha"], (0.5,))
+        at = {"weight_decay": 0.1, "gamma": 0.5}
+        found = {c: height(c) for c in (search.Cell(alpha=a, **at) for a in given["alpha"])}
+        while cells := mlp.further_cells(setting, "PC", found):
+            found |= {cell: height(cell) for cell in cells}
+        return found
+
+    inside = climbed(1e-3, 0.5)
+    assert len(inside) == 5, "three α and two more γ"
+    for peak, gamma in ((1e-3, 0.5), (1e-1, 0.5), (1e-6, 0.1), (3e-2, 0.02)):
+        found = climbed(peak, gamma)
+        best = search.best_cell(found)
+        assert search.neighbours(found, given) == []
+        # The next smaller and larger value of each axis were tried at the best of the other.
+        beside_alpha = sorted(c.alpha for c in found if c.gamma == best.gamma)
+        beside_gamma = sorted(c.gamma for c in found if c.alpha == best.alpha)
+        assert beside_alpha[0] < best.alpha < beside_alpha[-1]
+        assert beside_gamma[0] < best.gamma < beside_gamma[-1]
+        assert best.alpha == pytest.approx(peak, rel=2.5)
+    # Control: without reach the best lies at an end, and says so.
+    stopped = climbed(1e-1, 0.5, reach=0)
+    assert search.best_cell(stopped).alpha == 1e-2
+    assert [cell.alpha for cell in search.neighbours(stopped, given)] == [pytest.approx(0.1)]
+    alone = {search.Cell(alpha=1e-3, weight_decay=0.1, gamma=0.5): 0.9}
+    one = {"alpha": (1e-3,), "weight_decay": (0.1,), "gamma": (0.5,)}
+    assert search.neighbours(alone, one) == [], "a single value is given, not searched"
 
 
 def test_a_cell_is_known_by_its_configuration(tmp_path, monkeypatch):
@@ -364,14 +386,16 @@ def test_claims_follow_table_one():
 
 def test_a_table_is_kept_beside_the_result_and_replaces_only_its_own(tmp_path):
     begin = partial(scaled.begin, "mlp_classification", mlp.SCALES, "small", tmp_path)
-    begin().write([{"rule": "PC, γ 0.5", "mean": "98.1"}])
+    lines = [{"rule": "PC, γ 0.5", "mean": "98.1"}]
+    shown = scaled.Shown(lambda _: [], {}, lambda _: lines)
+    begin().publish({}, {}, [], shown)
     path = tmp_path / "mlp_classification_small.csv"
     assert path.read_text(encoding="utf-8").splitlines() == [
         "# pcsim experiment mlp_classification --scale small",
         "rule,mean",
         '"PC, γ 0.5",98.1',
     ]
-    begin().write([{"rule": "BP", "mean": "98.2"}])
+    begin().publish({}, {}, [], shown)  # replaces its own
     path.write_text("mine,1\n", encoding="utf-8")
     with pytest.raises(StoreError, match="was not made by pcsim"):
         begin()

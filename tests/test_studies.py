@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from rich.table import Table
 
 from pcsim import store
 from pcsim.architectures.mlp import Mlp
@@ -28,6 +29,7 @@ from pcsim.experiments.hyperparameter_convergence import study as hyperparameter
 from pcsim.experiments.mlp_classification import study as mlp_classification
 from pcsim.experiments.update_time import study as update_time
 from pcsim.experiments.weight_transport import study as weight_transport
+from pcsim.frozen import Frozen
 from pcsim.store import Result, Variable
 from pcsim.store.files import MADE_BY_PCSIM
 from pcsim.store.parts import Parts
@@ -266,38 +268,79 @@ def test_a_study_leaves_result_and_figures_and_no_cells(name, tmp_path, monkeypa
     for claim in claims.stored(result):
         assert claim.verdict.value in printed
     if name in WITH_TABLE:
-        draws_again(import_module(f"pcsim.experiments.{name}.study"), tmp_path)
+        draws_again(name, tmp_path, monkeypatch)
 
 
-def draws_again(study, folder):
-    """A stored result is drawn again, pixel by pixel, and nothing is run."""
-    (path,) = folder.glob("*.png")
-    pixels = imread(path)
+def draws_again(name, folder, monkeypatch):
+    """Figure and table of a stored result are made again, pixel by pixel, and nothing is run."""
+    (path,), (table,) = folder.glob("*.png"), folder.glob("*.csv")
+    pixels, text = imread(path), table.read_text(encoding="utf-8")
     path.unlink()
-    study.figures(folder)
+    table.unlink()
+    assert call(monkeypatch, name, "--figures", "-o", str(folder)) == 0
     np.testing.assert_array_equal(imread(path), pixels)
+    assert table.read_text(encoding="utf-8") == text
 
 
-def test_figures_are_drawn_from_beside_the_study_or_refused(tmp_path):
-    result = Result({"value": Variable((), np.array(1.0))})
-    keeping.keep(result, tmp_path / "beside/toy_small.h5", "toy")
+def test_every_study_with_claims_draws_its_own_results_again():
+    studies = {n: import_module(f"pcsim.experiments.{n}.study") for n in SCALED}
+    drawn = {name: study for name, study in studies.items() if hasattr(study, "figures")}
+    assert set(TINY) | {"alexnet", "masked_lm", "robustness", "width"} <= set(drawn)
+    for name, study in drawn.items():
+        module, shown, scales = study.figures.args
+        assert (Path(module).parent.name, scales) == (name, study.SCALES)
+        assert shown.figures
 
+
+class Toy(Frozen):
+    size: int = 1
+
+
+def test_figures_and_tables_are_made_from_beside_the_study_or_refused(tmp_path, capsys):
     def draw(found, path):
         path.write_bytes(MADE_BY_PCSIM.encode() + str(float(found["value"])).encode())
         return path
 
-    scaled.redraw("toy", tmp_path / "beside", {"": draw}, tmp_path / "out")
-    assert (tmp_path / "out/toy_small.png").read_bytes().endswith(b"1.0")
-    with pytest.raises(StoreError, match=r"there is no result other_\*.h5"):
-        scaled.redraw("other", tmp_path / "beside", {"": draw}, tmp_path / "out")
-    (tmp_path / "beside/toy_small.h5").rename(tmp_path / "beside/mine_small.h5")
+    shown = scaled.Shown(
+        lambda found: [Table(f"value {float(found['value'])}")],
+        {"": draw, "_again": draw},
+        lambda found: [{"value": str(float(found["value"]))}],
+    )
+    scales, beside = {"small": Toy()}, tmp_path / "toy"
+    beside.mkdir()
+    redraw = partial(scaled.redraw, str(beside / "study.py"), shown, scales, tmp_path / "out")
+    with pytest.raises(StoreError, match=r"there is no result toy_\*.h5 .* pcsim experiment toy"):
+        redraw()
+    values, found = (
+        {"value": Variable((), np.array(1.0))},
+        [Claim("it grows", Verdict.HOLDS, "1 > 0")],
+    )
+    scaled.begin("toy", scales, "small", beside).publish(values, {}, found, shown)
+    capsys.readouterr()
+    redraw()
+    told = capsys.readouterr().out
+    assert "value 1.0" in told
+    assert "it grows" in told, "claims are told as they were stored"
+    for name in ("toy_small.png", "toy_small_again.png", "toy_small.csv"):
+        assert (tmp_path / "out" / name).read_bytes() == (beside / name).read_bytes()
+    # A result of one's own goes before the kept one.
+    scaled.begin("toy", scales, "small", tmp_path / "out").publish(
+        {"value": Variable((), np.array(2.0))}, {}, found, shown
+    )
+    redraw()
+    assert (tmp_path / "out/toy_small.png").read_bytes().endswith(b"2.0")
+    (tmp_path / "out/toy_small.h5").unlink()
+    keeping.keep(Result(values), beside / "other_small.h5", "other")
+    (beside / "other_small.h5").replace(beside / "toy_small.h5")
     with pytest.raises(StoreError, match="was not made by the study"):
-        scaled.redraw("mine", tmp_path / "beside", {"": draw}, tmp_path / "out")
+        redraw()
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("speed", "--figures"), "'speed' keeps no result to draw again"),
+        (("width", "--figures", "--scale", "small"), "only --out goes with it"),
         (("speed", "--scale", "small"), "--scale small: 'speed' has no scales"),
         (("speed", "--part", "wide"), "--part wide: choose one of compiled, discrete"),
         (("stability", "--part", "wide"), "--part wide: 'stability' has none"),

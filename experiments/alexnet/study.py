@@ -64,6 +64,10 @@ def measure(setting: Setting, augmentation: str, rule: str, point: Point) -> Res
     )
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     library.part("geometry.transform", "alexnet")  # before hours of training, not after
@@ -78,7 +82,6 @@ def main(out: Path, scale: str) -> None:
         variables,
         coords,
         report.judge(Result(variables, coords)),
-        report.tables,
-        {"": report.draw},
+        SHOWN,
         data_origin=image_training.origin(cells, AUGMENTATIONS[0]),
     )

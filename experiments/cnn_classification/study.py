@@ -46,6 +46,10 @@ def measure(setting: Setting, name: str, rule: str, point: Point) -> Result:
     return image_training.measure_curves(name, network, rule, point, setting.budget)
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     begun = scaled.begin("cnn_classification", SCALES, scale, out)
@@ -60,7 +64,6 @@ def main(out: Path, scale: str) -> None:
         variables,
         coords,
         report.judge(Result(variables, coords)),
-        report.tables,
-        {"": report.draw},
+        SHOWN,
         data_origin=json.dumps(origin),
     )

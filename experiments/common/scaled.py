@@ -6,11 +6,13 @@ A study is a module of this package with
                                    of some "decide" (hours on 2 cores, sets that decide a claim);
                                    a frozen model whose fields are everything that can vary
     main(out, scale)               measure, then `publish`
+    SHOWN                          tables and figures: functions of the stored result alone
+    figures(out)                   `redraw`
 
 and `pcsim experiment NAME --scale small|decide|paper` runs it. In the folder `out` it leaves
 `NAME_SCALE.h5`, `NAME_SCALE.png` and of some `NAME_SCALE.csv`; tables and claims go to the
-terminal. Tables and figure are functions of the stored result alone, so that they can be made again
-without measuring.
+terminal. `pcsim experiment NAME --figures` makes tables and figures again from results in `out`, or
+else from those that are kept in the repository beside the study.
 """
 
 from __future__ import annotations
@@ -38,6 +40,20 @@ from .claims import Claim
 
 Draw = Callable[[Result, Path], Path]
 """Draws a stored result into a file and returns its path."""
+Rows = Sequence[Mapping[str, str]]
+"""Lines of a stored table."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is made from a stored result of a study alone."""
+
+    tables: Callable[[Result], Sequence[Table]]
+    figures: Mapping[str, Draw]
+    """By the end of their file names: "" for `NAME_SCALE.png`."""
+    rows: Callable[[Result], Rows] | None = None
+    """Lines of `NAME_SCALE.csv`, if the study has that table."""
+    title: str = "the paper's claims"
 
 
 @dataclass(frozen=True)
@@ -74,25 +90,15 @@ class Study:
         """The command that measures this."""
         return f"pcsim experiment {self.name} --scale {self.scale}"
 
-    def write(self, rows: Sequence[Mapping[str, str]]) -> None:
-        """Write a table beside the result."""
-        keeping.write_table(self.table, self.command, rows)
-        self.console.print(f"table: {self.table}", soft_wrap=True)
-
     def publish(
         self,
         variables: Mapping[str, Variable],
         coords: Mapping[str, npt.NDArray[Any]],
         found: Sequence[Claim],
-        tables: Callable[[Result], Sequence[Table]],
-        figures: Mapping[str, Draw],
-        claims_title: str = "the paper's claims",
+        shown: Shown,
         **more: Attr,
     ) -> Result:
-        """Store the result with its claims, then print and draw it from there.
-
-        `figures` maps the end of a file name ("" for `NAME_SCALE.png`) to what draws that figure.
-        """
+        """Store the result with its claims, then print and draw it from there."""
         attrs: dict[str, Attr] = {
             "study": self.name,
             "scale": self.scale,
@@ -102,31 +108,48 @@ class Study:
         }
         result = Result({**variables, **claims.variables(found)}, coords, attrs)
         keeping.keep(result, self.path, self.name)
-        for table in tables(result):
-            self.console.print(table)
-        self.console.print(claims.table(claims.stored(result), claims_title))
         self.console.print(f"result: {self.path}", soft_wrap=True)
-        for end, draw in figures.items():
-            path = self.path.with_name(f"{self.path.stem}{end}.png")
-            self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
+        self.show(result, shown)
         return result
 
+    def show(self, result: Result, shown: Shown) -> None:
+        """Print tables and claims of a stored result, and draw its figures."""
+        for table in shown.tables(result):
+            self.console.print(table)
+        self.console.print(claims.table(claims.stored(result), shown.title))
+        if shown.rows is not None:
+            keeping.write_table(self.table, self.command, shown.rows(result))
+            self.console.print(f"table: {self.table}", soft_wrap=True)
+        for end, draw in shown.figures.items():
+            path = self.path.with_name(f"{self.path.stem}{end}.png")
+            check_own(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
 
-def redraw(name: str, beside: Path, figures: Mapping[str, Draw], out: Path) -> None:
-    """Draw every stored result of a study again: those in `out`, else those beside the study."""
+
+def redraw(module: str, shown: Shown, scales: Mapping[str, Frozen], out: Path) -> None:
+    """Print and draw every stored result of a study again: those in `out`, else those kept.
+
+    Main arguments:
+        module: the file of the study; results are kept in its folder.
+        shown: what is made from a result.
+        scales: those of the study.
+        out: the folder for tables and figures.
+    """
+    beside = Path(module).parent
+    name = beside.name
     folder = next((one for one in (out, beside) if any(one.glob(f"{name}_*.h5"))), None)
     if folder is None:
         raise StoreError(
-            f"--figures: there is no result {name}_*.h5 in {out}; run the study, or name the "
-            "folder that has it by --out"
+            f"--figures: there is no result {name}_*.h5 in {out}, and none is kept beside the "
+            f"study; pcsim experiment {name} makes one"
         )
     for path in sorted(folder.glob(f"{name}_*.h5")):
         keeping.claim(path, name)
-        for end, draw in figures.items():
-            target = out / f"{path.stem}{end}.png"
-            check_own(target)
-            out.mkdir(parents=True, exist_ok=True)
-            terminal().print(f"figure: {draw(store.load(path), target)}", soft_wrap=True)
+        scale = str(store.attributes(path)["scale"])
+        study = Study(name, scale, scales[scale], out, terminal())
+        check_own(study.table, keeping.first_line(study.command))
+        study.show(store.load(path), shown)
 
 
 def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:

@@ -15,6 +15,7 @@ L = 3: which weights have been updated after m backward SMMs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +155,14 @@ def measure(setting: Setting) -> Result:
     return Result(variables, coords)
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Count, print, store, draw."""
     run = scaled.begin("complexity", SCALES, scale, out)
     setting = SCALES[scale]
     found = measure(setting)
-    claims, figures = report.judge(found), {"": report.draw}
-    run.publish(found.variables, found.coords, claims, report.tables, figures, T=setting.T)
+    claims = report.judge(found)
+    run.publish(found.variables, found.coords, claims, SHOWN, T=setting.T)

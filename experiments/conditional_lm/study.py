@@ -8,8 +8,10 @@ and every rule may choose between the published learning rate and a common one.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from ..common import scaled
 from ..common.language import study as shared
 from ..common.language.setting import Method, Setting
 
@@ -44,6 +46,9 @@ SCALES = {
         epochs=16, check_windows=12_800, patience=20, device="cuda",
     ),
 }  # fmt: skip
+
+
+figures = partial(scaled.redraw, __file__, shared.SHOWN, SCALES)
 
 
 def main(out: Path, scale: str) -> None:

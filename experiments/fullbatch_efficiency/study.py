@@ -147,6 +147,10 @@ def load(setting: Setting) -> tuple[list[Tensor], str]:
     return flat, json.dumps(dict(data.origin))
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     run = scaled.begin("fullbatch_efficiency", SCALES, scale, out)
@@ -175,8 +179,7 @@ def main(out: Path, scale: str) -> None:
         variables,
         coords,
         report.judge(Result(variables, coords)),
-        report.tables,
-        {"": report.draw},
+        SHOWN,
         data=setting.data,
         images=setting.images,
         data_origin=origin,

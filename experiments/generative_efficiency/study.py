@@ -111,6 +111,10 @@ def train(
     return Result({"energy": Variable(("seed", "iteration"), rows)})
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw, "_recall": report.draw_recall})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, fill in, print, store, draw."""
     run = scaled.begin("generative_efficiency", SCALES, scale, out)
@@ -152,8 +156,7 @@ def main(out: Path, scale: str) -> None:
     side = images[setting.recall_data].shape[-1]
     more = {f"origin_{name}": one.origin for name, one in images.items()}
     claims = report.judge(Result(variables, coords))
-    figures = {"": report.draw, "_recall": report.draw_recall}
-    run.publish(variables, coords, claims, report.tables, figures, picture_side=side, **more)
+    run.publish(variables, coords, claims, SHOWN, picture_side=side, **more)
 
 
 def _name(data: str, network: Shape, rule: str, variant: Variant) -> str:

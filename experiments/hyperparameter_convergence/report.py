@@ -1,7 +1,8 @@
 """Claims, tables and heat maps of the study `hyperparameter_convergence`, from its stored result.
 
 converged   best accuracy so far within 10 points of the best of the rule's whole grid
-rising      not converged, but its best is more than a point above its best at half time
+learning    not converged, but in the second half its best accuracy rose by more than a point or
+            its energy fell by more than 1 %
 failed      neither
 """
 
@@ -125,14 +126,21 @@ def _only_the_largest_rate(result: Result, trial: int, name: str) -> Claim:
 
 def _equal_updates(result: Result, trial: int, name: str) -> Claim:
     """Compare PC after all epochs with iPC after 1/T of them: as many weight updates."""
-    pc, ipc = (cells_of(result, trial, rule).curves for rule in ("PC", "iPC"))
-    epochs = pc.shape[-1] // int(result.attrs["updates_per_batch"])
+    pc, ipc = (as_many_updates(result, trial, rule) for rule in ("PC", "iPC"))
+    epochs = ipc.shape[-1]
     text = f"{name}: the same after equal numbers of weight updates (not asked in the paper)"
     if not epochs:
         return Claim(text, Verdict.OPEN, "the run is shorter than T epochs")
-    counts = int(converged(pc).sum()), int(converged(ipc[..., :epochs]).sum())
+    counts = int(converged(pc).sum()), int(converged(ipc).sum())
     evidence = f"iPC {counts[1]} after epoch {epochs}, PC {counts[0]} after epoch {pc.shape[-1]}"
     return Claim(text, judged(counts[1] > counts[0]), evidence)
+
+
+def as_many_updates(result: Result, trial: int, rule: str) -> Floats:
+    """Return the curves up to the epoch at which a rule has made PC's number of weight updates."""
+    curves = cells_of(result, trial, rule).curves
+    updates = int(result.attrs["updates_per_batch"]) if rule == "iPC" else 1
+    return curves[..., : curves.shape[-1] // updates]
 
 
 def tables(result: Result) -> list[Table]:
@@ -164,7 +172,7 @@ def rows(result: Result) -> list[dict[str, str]]:
     for k, trial in enumerate(result["trial"]):
         for rule in map(str, result["rule"]):
             cells = cells_of(result, k, rule)
-            percent = 100 * best(cells.curves)
+            percent, equal = 100 * best(cells.curves), converged(as_many_updates(result, k, rule))
             for d, decay in enumerate(result["weight_decay"]):
                 for g, gamma in enumerate(result["gamma"]):
                     line = {"trial": str(trial), "rule": rule, "weight_decay": f"{decay:g}"}
@@ -173,6 +181,7 @@ def rows(result: Result) -> list[dict[str, str]]:
                     line |= {f"{alpha:g}": f"{value:.2f}" for alpha, value in rates}
                     line["converged"] = str(int(cells.converged[d, g].sum()))
                     line["learning"] = str(int(cells.learning[d, g].sum()))
+                    line["converged_equal_updates"] = str(int(equal[d, g].sum()))
                     made.append(line)
     return made
 

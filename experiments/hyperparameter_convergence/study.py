@@ -90,6 +90,10 @@ def config_of(setting: Setting, trial: Trial, rule: str, decay: float, gamma: fl
     )
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw}, report.rows)
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     run = scaled.begin("hyperparameter_convergence", SCALES, scale, out)
@@ -115,15 +119,7 @@ def main(out: Path, scale: str) -> None:
         "epoch": np.arange(1, setting.epochs + 1),
     }
     claims = report.judge(Result(variables, coords, {"updates_per_batch": setting.T}))
-    result = run.publish(
-        variables, coords, claims, report.tables, {"": report.draw}, updates_per_batch=setting.T
-    )
-    run.write(report.rows(result))
-
-
-def figures(out: Path) -> None:
-    """Draw stored results again."""
-    scaled.redraw("hyperparameter_convergence", Path(__file__).parent, {"": report.draw}, out)
+    run.publish(variables, coords, claims, SHOWN, updates_per_batch=setting.T)
 
 
 def _name(trial: Trial, rule: str, decay: float, gamma: float) -> str:

@@ -29,7 +29,7 @@ ABOUT = {
     "test_accuracy": "fraction of test images right after each epoch; NaN after an early end",
     "validation_accuracy": "fraction of held-out training images right after each epoch",
     "accuracy": "test accuracy at the epoch of best validation accuracy",
-    "edge": "whether the chosen α is the smallest or largest of those tried",
+    "edge": "whether a neighbour of the chosen cell, one step on one axis away, was not tried",
     "search_accuracy": "search: best validation accuracy of each cell, mean over its seeds",
 }
 PAPER = {
@@ -58,7 +58,7 @@ def difference(result: Result, data: str, rule: str, other: str) -> Interval:
 
 
 def at_edge(result: Result, data: str, rule: str) -> bool:
-    """Return whether the chosen α is the largest or smallest tried: a better one may lie beyond."""
+    """Return whether a neighbour of the chosen cell was not tried: it might be better."""
     d, r = list(result["data"]).index(data), list(result["rule"]).index(rule)
     return bool(result["edge"][d, r])
 
@@ -72,7 +72,7 @@ def compare(result: Result, data: str, rules: tuple[str, str], text: str, verdic
     edges = [rule for rule in rules if at_edge(result, data, rule)]
     evidence = f"difference {gain.percent()} points, paired by seed"
     if edges:
-        evidence += f"; the α of {' and '.join(edges)} lies at the edge of the search"
+        evidence += f"; {' and '.join(edges)} chose a cell with a neighbour that was not tried"
     means = [PAPER.get((data, rule), (np.nan, 0))[0] for rule in rules]
     if needed := seeds_needed((means[0] - means[1]) / 100, gain.sd):
         evidence += f"; {needed} seeds tell the paper's {means[0] - means[1]:+.2f}"

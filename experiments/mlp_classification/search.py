@@ -1,9 +1,11 @@
-"""Search the settings of one contestant: a grid, which grows where its best cell lies at an edge.
+"""Search the settings of one contestant: some cells, then the neighbours of the best one.
 
     cells of α × weight decay × γ, each with its accuracy on held-out images
-    while the best α is the largest or smallest tried: one more beyond it, at the best of the rest
+    while the best cell has a neighbour that was not tried, one step on one axis away: try it
 
-So no rate is chosen because better ones were not looked at. A γ is not sought beyond its grid.
+A step goes to the next value of the axis, or beyond its end. So the chosen cell is better than all
+its neighbours, and no value is chosen because better ones were not looked at. An axis of a single
+value is given, not searched.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ class Cell(Frozen):
 
 Found = dict[Cell, float]
 """Held-out accuracy of each cell tried, mean over the seeds of the search."""
+
+
+Axes = Mapping[str, tuple[float, ...]]
+"""Values of each axis, by its name."""
 
 
 class Probe(NamedTuple):
@@ -68,10 +74,27 @@ def best_cell(found: Mapping[Cell, float]) -> Cell:
     return max(found, key=lambda cell: found[cell])
 
 
-def beyond(found: Mapping[Cell, float]) -> Cell | None:
-    """Return the next cell to try if the best α is the largest or smallest of several tried."""
-    best, tried = best_cell(found), sorted({cell.alpha for cell in found})
-    if len(tried) == 1 or tried[0] < best.alpha < tried[-1]:
-        return None
-    last, before = (tried[0], tried[1]) if best.alpha == tried[0] else (tried[-1], tried[-2])
-    return best.model_copy(update={"alpha": float(f"{last * last / before:.2g}")})
+def neighbours(found: Mapping[Cell, float], given: Axes) -> list[Cell]:
+    """Return the cells one step beside the best one that were not tried.
+
+    `given` has the values of each axis to begin with; others may have been tried since.
+    """
+    best, cells = best_cell(found), []
+    for axis in Cell.model_fields:
+        values = tried(found, given, axis)
+        if len(values) == 1:
+            continue
+        k, far = values.index(getattr(best, axis)), len(values) - 1
+        lower = values[k - 1] if k else _beyond(values[0], values[1])
+        upper = values[k + 1] if k < far else _beyond(values[far], values[far - 1])
+        cells += [best.model_copy(update={axis: value}) for value in (lower, upper)]
+    return [cell for cell in cells if cell not in found]
+
+
+def tried(found: Mapping[Cell, float], given: Axes, axis: str) -> list[float]:
+    """Return the values of an axis, given or tried since, sorted."""
+    return sorted({*given[axis], *(getattr(cell, axis) for cell in found)})
+
+
+def _beyond(last: float, before: float) -> float:
+    return float(f"{last * last / before:.2g}")

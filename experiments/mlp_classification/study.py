@@ -3,8 +3,8 @@
 `pcsim experiment mlp_classification` trains networks with two hidden layers of 64 units on MNIST
 and FashionMNIST by BP, PC, iPC and Z-IL, in two stages:
 
-    search   every combination of α, weight decay and γ side by side on the replica axis; the cell
-             with the best validation accuracy is chosen, for each contestant and data set
+    search   combinations of α, weight decay and γ side by side on the replica axis; the cell with
+             the best validation accuracy is chosen, for each contestant and data set
     report   that cell with several seeds and more data; the test accuracy of each seed at its epoch
              of best validation accuracy (early stopping)
 
@@ -44,7 +44,7 @@ from pcsim.store import Result, Variable
 from ..common import keeping, scaled
 from ..common.training_cells import train
 from . import report
-from .search import Cell, Found, Probe, best_cell, beyond, grid_of
+from .search import Cell, Found, Probe, best_cell, grid_of, neighbours, tried
 
 
 class Contestant(Frozen):
@@ -98,8 +98,10 @@ class Setting(Frozen):
     alphas: tuple[float, ...]
     weight_decays: tuple[float, ...]
     gammas: tuple[float, ...]
+    grid: bool = True
+    """Search all γ from the start; otherwise the middle one first."""
     reach: int = 0
-    """How many α may be tried beyond an edge of the grid at which the best cell lies."""
+    """How many values of an axis may be tried beyond its ends."""
     T: int = 8
     batch: int = 128
     patience: int = 5
@@ -130,10 +132,11 @@ SCALES = {
         alphas=(3e-4, 1e-3, 3e-3, 1e-2),
         weight_decays=(0.1,),
         gammas=(0.1, 0.5, 1.0),
+        grid=False,
         reach=3,
         patience=0,
-        search=Stage(validation=5000, epochs=4, seeds=(0,)),
-        report=Stage(validation=5000, epochs=12, seeds=(0, 1, 2, 3, 4)),
+        search=Stage(validation=5000, epochs=3, seeds=(0,)),
+        report=Stage(validation=5000, epochs=6, seeds=(0, 1, 2, 3, 4)),
     ),
     "paper": Setting(
         alphas=(1e-6, 3.7e-6, 1.4e-5, 5.2e-5, 1.9e-4, 7.2e-4, 2.7e-3, 1e-2),
@@ -171,26 +174,48 @@ def config_of(setting: Setting, stage: Stage, data: str, name: str, grid: Grid) 
     )
 
 
+def axes_of(setting: Setting, one: Contestant) -> dict[str, tuple[float, ...]]:
+    """Return the values of each axis with which the search of a contestant begins."""
+    gammas = one.gammas or setting.gammas
+    return {
+        "alpha": setting.alphas,
+        "weight_decay": setting.weight_decays,
+        "gamma": gammas[:1] if one.rule == "bp" else gammas,  # BP has no γ
+    }
+
+
 def first_probes(setting: Setting) -> list[Probe]:
     """Return the search of every data set and contestant, one job for each γ."""
     probes = []
     for data, name in product(setting.data, setting.searched):
-        one = setting.contestant(name)
-        gammas = one.gammas or setting.gammas
-        for gamma in gammas[:1] if one.rule == "bp" else gammas:  # BP has no γ
+        gammas = axes_of(setting, setting.contestant(name))["gamma"]
+        for gamma in gammas if setting.grid else gammas[len(gammas) // 2 :][:1]:
             grid = Grid(alpha=setting.alphas, weight_decay=setting.weight_decays, gamma=(gamma,))
             probes.append(Probe(data, name, grid))
     return probes
 
 
+def further_cells(setting: Setting, name: str, cells: Found) -> list[Cell]:
+    """Return the neighbours of the best cell that may still be tried."""
+    given = axes_of(setting, setting.contestant(name))
+    return [
+        cell
+        for cell in neighbours(cells, given)
+        if all(
+            getattr(cell, axis) in known or len(known) < len(given[axis]) + setting.reach
+            for axis in given
+            for known in [tried(cells, given, axis)]
+        )
+    ]
+
+
 def further_probes(setting: Setting, found: dict[tuple[str, str], Found]) -> list[Probe]:
-    """Return one more α for every search whose best cell lies at an edge, while allowed."""
-    probes = []
-    for (data, name), cells in found.items():
-        cell, tried = beyond(cells), {one.alpha for one in cells}
-        if cell is not None and len(tried) < len(setting.alphas) + setting.reach:
-            probes.append(Probe(data, name, grid_of(cell)))
-    return probes
+    """Return what is to be tried next to the best cell of every search."""
+    return [
+        Probe(data, name, grid_of(cell))
+        for (data, name), cells in found.items()
+        for cell in further_cells(setting, name, cells)
+    ]
 
 
 def search(run: scaled.Study, setting: Setting) -> dict[tuple[str, str], Found]:
@@ -230,6 +255,10 @@ def trained(run: scaled.Study, jobs: dict[str, Config]) -> dict[str, Result]:
     return {name: found[known[name]] for name in jobs}
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw}, report.rows)
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Search, train, print, store, draw."""
     run = scaled.begin("mlp_classification", SCALES, scale, out)
@@ -243,13 +272,7 @@ def main(out: Path, scale: str) -> None:
     results = trained(run, jobs)
     variables, coords = assemble(setting, found, chosen, [results[name] for name in jobs])
     claims = report.judge(Result(variables, coords))
-    result = run.publish(variables, coords, claims, report.tables, {"": report.draw})
-    run.write(report.rows(result))
-
-
-def figures(out: Path) -> None:
-    """Draw stored results again."""
-    scaled.redraw("mlp_classification", Path(__file__).parent, {"": report.draw}, out)
+    run.publish(variables, coords, claims, SHOWN)
 
 
 def assemble(
@@ -282,8 +305,9 @@ def assemble(
         dims,
         np.array(
             [
-                beyond(found[data, one.like or one.name]) is not None
+                bool(neighbours(found[data, name], axes_of(setting, setting.contestant(name))))
                 for data, one in product(setting.data, setting.contestants)
+                for name in [one.like or one.name]
             ]
         ).reshape(shape),
         {"long_name": report.ABOUT["edge"]},

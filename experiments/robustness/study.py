@@ -114,6 +114,10 @@ def calibration(scores: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.n
     return metrics.accuracy(scores, labels), error
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, test, print, store, draw."""
     library.part("geometry.transform", "robustness")  # before hours of training, not after
@@ -131,7 +135,6 @@ def main(out: Path, scale: str) -> None:
         variables,
         coords,
         report.judge(Result(variables, coords)),
-        report.tables,
-        {"": report.draw},
+        SHOWN,
         data_origin=image_training.origin(cells, setting.data),
     )

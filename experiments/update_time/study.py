@@ -130,6 +130,10 @@ def measure(setting: Setting, samples: int, threads: int, hidden: int, width: in
     return Result(variables, {"contestant": np.array(list(jobs))}, {"rounds": rounds})
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Measure, print, store, draw."""
     run = scaled.begin("update_time", SCALES, scale, out)
@@ -152,4 +156,4 @@ def main(out: Path, scale: str) -> None:
     coords: dict[str, Any] = {axis: np.array(v) for axis, v in zip(AXES, axes, strict=True)}
     coords["contestant"] = some["contestant"]
     measured = Result(variables, coords)
-    run.publish(variables, coords, report.judge(measured), report.tables, {"": report.draw})
+    run.publish(variables, coords, report.judge(measured), SHOWN)

@@ -159,6 +159,10 @@ def _gaps(chips: ChipRun) -> Tensor:
     return torch.stack(rows, 1).clone()
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw}, title="what the paper leaves open")
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     run = scaled.begin("weight_transport", SCALES, scale, out)
@@ -177,5 +181,4 @@ def main(out: Path, scale: str) -> None:
     variables["decay"] = Variable(("way",), np.array([way.decay for way in setting.ways]))
     attrs = {"data": setting.data, **{k: found[0].attrs[k] for k in ("steps", "data_origin")}}
     claims = report.judge(Result(variables, coords, attrs))
-    title = "what the paper leaves open"
-    run.publish(variables, coords, claims, report.tables, {"": report.draw}, title, **attrs)
+    run.publish(variables, coords, claims, SHOWN, **attrs)

@@ -64,6 +64,10 @@ def measure(setting: Setting, width: int, rule: str, point: Point) -> Result:
     )
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+
+
 def main(out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     begun = scaled.begin("width", SCALES, scale, out)
@@ -78,8 +82,7 @@ def main(out: Path, scale: str) -> None:
         variables,
         coords,
         report.judge(Result(variables, coords)),
-        report.tables,
-        {"": report.draw},
+        SHOWN,
         data_origin=image_training.origin(cells, setting.widths[0]),
         train_samples=image_training.train_samples(cells, setting.widths[0]),
     )

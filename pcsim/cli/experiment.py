@@ -8,7 +8,8 @@ or, if it has a table `SCALES` (scale name → setting) with the scale `small` a
 
     main(out, scale)
 
-Nothing else lists it.
+It may have `figures(out)`, which makes tables and figures again from stored results: those in
+`out`, else those that are kept beside the study. Nothing else lists it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def experiment(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="small (the default): minutes on 2 cores; paper: the published setting. "
-            "Only for studies that have scales."
+            help="small (the default): minutes on 2 cores; decide: hours; paper: the published "
+            "setting. Only for studies that have scales."
         ),
     ] = None,
     device: Annotated[
@@ -51,13 +52,29 @@ def experiment(
             help="Some rows alone: compiled, discrete, continuous, brian. Only for speed."
         ),
     ] = None,
+    figures: Annotated[
+        bool,
+        typer.Option(
+            "--figures",
+            help="Make tables and figures again, from results in --out or kept beside the study.",
+        ),
+    ] = False,
 ) -> None:
     """Run a study: prints its table, writes its result and figure."""
     from pcsim.store.lock import held
 
     if name not in names():
         raise ConfigError(f"experiment: there is no {name!r}; choose one of {', '.join(names())}")
+    if out.exists() and not out.is_dir():
+        raise StoreError(f"--out {out}: is a file; give a folder")
     study = import_module(f"pcsim.experiments.{name}.study")
+    if figures:
+        if scale or device or part:
+            raise ConfigError("--figures: takes every stored result; only --out goes with it")
+        if not hasattr(study, "figures"):
+            raise ConfigError(f"--figures: {name!r} keeps no result to draw again; run it")
+        study.figures(out)
+        return
     scales = getattr(study, "SCALES", None)
     if scales is None and scale is not None:
         raise ConfigError(f"--scale {scale}: {name!r} has no scales; leave --scale out")
@@ -68,8 +85,6 @@ def experiment(
     if part is not None and (part not in parts or device is not None):
         known = f"choose one of {', '.join(parts)}" if parts else f"{name!r} has none; leave it out"
         raise ConfigError(f"--part {part}: {known if device is None else 'not with --device'}")
-    if out.exists() and not out.is_dir():
-        raise StoreError(f"--out {out}: is a file; give a folder")
     if device is not None and by_device is not None:
         with held(out / f"{name}_device"):
             by_device(out, device)

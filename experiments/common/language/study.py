@@ -89,6 +89,9 @@ def gathered(
     return variables, coords
 
 
+SHOWN = scaled.Shown(report.tables, {"": report.draw})
+
+
 def main(name: str, scales: Mapping[str, Setting], out: Path, scale: str) -> None:
     """Train, print, store, draw."""
     sentencepiece()  # refuse before any work
@@ -110,4 +113,4 @@ def main(name: str, scales: Mapping[str, Setting], out: Path, scale: str) -> Non
     variables, coords = gathered(cells, setting)
     origin = str(next(iter(cells.values())).attrs["data_origin"])
     claims = report.judge(Result(variables, coords), setting)
-    begun.publish(variables, coords, claims, report.tables, {"": report.draw}, data_origin=origin)
+    begun.publish(variables, coords, claims, SHOWN, data_origin=origin)
