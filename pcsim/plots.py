@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +40,14 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def time_label(result: Result) -> str:
+    """Name the axis of simulated time: in τ_x where that is 1, in seconds where it is a chip's."""
+    circuit = json.loads(str(result.attrs.get("config", "{}"))).get("circuit", {})
+    varied = any("tau_x" in axis for axis in result.coords)
+    unit = "τ_x" if circuit.get("tau_x") == 1 and not varied else "s"
+    return f"simulated time, {unit}"
+
+
 def training_curves(results: Mapping[str, Result], title: str) -> Figure:
     """Draw energy and test error over epochs: mean and range over the seeds."""
     figure = Drawn(figsize=(9, 3.6), layout="constrained")
@@ -73,11 +82,11 @@ def chip_run(result: Result, title: str) -> Figure:
     low, mid, high = _over_chips(total)
     left.plot(times, mid, color=COLOURS[0], label="median chip")
     left.fill_between(times, low, high, color=COLOURS[0], alpha=0.2, label="5–95 % of chips")
-    left.set(xlabel="simulated time, s", ylabel="energy F per sample", yscale="log")
+    left.set(xlabel=time_label(result), ylabel="energy F per sample", yscale="log")
     for k in range(energy.shape[2]):
         style = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
         middle.plot(times, _over_chips(energy[:, :, k])[1], label=f"node {k}", **style)
-    middle.set(xlabel="simulated time, s", ylabel="energy by node, median chip", yscale="log")
+    middle.set(xlabel=time_label(result), ylabel="energy by node, median chip", yscale="log")
     for axes in (left, middle):
         axes.legend(frameon=False)
         axes.grid(alpha=0.25)
@@ -106,7 +115,7 @@ def check_figure(check: Check, name: str | None = None) -> Figure:
         low, middle, high = _over_chips(energy.sum(2))
         left.plot(times, middle, color=COLOURS[k], linestyle=DASHES[k], label=label)
         left.fill_between(times, low, high, color=COLOURS[k], alpha=0.2)
-    left.set(xlabel="simulated time, s", ylabel="energy F per sample (5–95 % of chips)")
+    left.set(xlabel=time_label(ideal[1]), ylabel="energy F per sample (5–95 % of chips)")
     left.set_yscale("log")
     left.legend(frameon=False)
     limit = float(np.mean(check.answer.reference)) - check.criterion.tolerance

@@ -22,6 +22,8 @@ class Rows:
     caption: str = ""
     words: bool = False
     """All columns hold text, which is read from the left."""
+    folded: bool = False
+    """A page shows the title only, until it is asked for the rest."""
 
     def rich(self) -> Table:
         """Return the table for a terminal."""
@@ -44,14 +46,17 @@ class Rows:
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
-        caption = f"<caption>{escape(self.caption)}</caption>" if self.caption else ""
+        caption = caption_html(self.caption)
         shape = ' class="words"' if self.words else ' class="sortable"'
         title = self.title[:1].upper() + self.title[1:]
         header = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
-        return (
-            f'<h3>{escape(title)}</h3>\n<div class="table"><table{shape}>{caption}'
+        table = (
+            f'<div class="table"><table{shape}>{caption}'
             f"{header}\n<tbody>\n{body}\n</tbody></table></div>"
         )
+        if self.folded:
+            return f"<details>\n<summary>{escape(title)}</summary>\n{table}\n</details>"
+        return f"<h3>{escape(title)}</h3>\n{table}"
 
     def to_json(self) -> str:
         """Return the table as text, for an attribute of a result: a report shows it."""
@@ -62,5 +67,10 @@ class Rows:
         """Return a table from what `to_json` wrote, read back as plain data."""
         rows = tuple(tuple(str(cell) for cell in row) for row in data["rows"])
         columns = tuple(str(column) for column in data["columns"])
-        words = bool(data.get("words", False))
-        return cls(str(data["title"]), columns, rows, str(data.get("caption", "")), words)
+        flags = {name: bool(data.get(name, False)) for name in ("words", "folded")}
+        return cls(str(data["title"]), columns, rows, str(data.get("caption", "")), **flags)
+
+
+def caption_html(caption: str) -> str:
+    """Return a caption that stays in view where its table is wider than the window."""
+    return f"<caption><span>{escape(caption)}</span></caption>" if caption else ""

@@ -55,7 +55,7 @@ class Cost:
         return [
             Rows("Cost: an estimate", COLUMNS, rows, caption),
             *self._counted(),
-            Rows("Entries of the estimate, in SI units", columns, told, words=True),
+            Rows("Entries of the estimate, in SI units", columns, told, words=True, folded=True),
         ]
 
     def _counted(self) -> list[Rows]:

@@ -62,6 +62,8 @@ class Strips:
 
 
 Part = Rows | Strips | Drawing
+LISTED = 12
+"""Numbers of a chip that are shown unfolded: the rows shall stay on the first screens."""
 FURTHER = {"margins": "Margins", "specs": "Specifications", "remedies": "Remedies"}
 """What commands add to a check: NAME_sentence is its answer, NAME_data its numbers."""
 
@@ -160,7 +162,8 @@ def _chip(view: View, found: Numbers) -> list[Part]:
     for piece, *cells in found["chip_numbers"]:
         rows.append(("" if piece == last else piece, *cells))  # a piece is named once
         last = piece
-    return [Rows("The chip", columns, tuple(rows), words=True)] if rows else []
+    folded = len(rows) > LISTED
+    return [Rows("The chip", columns, tuple(rows), words=True, folded=folded)] if rows else []
 
 
 def _stored_tables(view: View, found: Any) -> list[Part]:
@@ -190,6 +193,7 @@ def _spec_surface(view: View, found: Any) -> list[Part]:
 
 
 PARTS: tuple[tuple[str, Callable[[View, Any], list[Part]]], ...] = (
+    ("answer", _chip),
     ("answer", _rows),
     ("margins", _stored_tables),
     ("margins_data", _tornado),
@@ -199,7 +203,6 @@ PARTS: tuple[tuple[str, Callable[[View, Any], list[Part]]], ...] = (
     ("remedies", _stored_tables),
     ("remedies_data", _remedy_bars),
     ("cost", _stored_tables),
-    ("answer", _chip),
 )
 """Attributes of a result that hold an answer, and who shows them."""
 

@@ -12,7 +12,7 @@ from string import Template
 from pcsim.report.answer import Banner, Part, Strip, Strips
 from pcsim.report.drawing import Drawing
 from pcsim.report.origin import Listing
-from pcsim.rows import Rows
+from pcsim.rows import Rows, caption_html
 
 WIDE = 6.6
 """Figures of more inches than this take the whole width of the page."""
@@ -139,8 +139,8 @@ def _strips(table: Strips) -> str:
     body = "\n".join(_strip(strip, table) for strip in table.strips)
     return (
         f'<h3>{escape(table.title)}</h3>\n<p class="choice">{choice}</p>\n'
-        f'<div class="table"><table class="sortable strips"><caption>{escape(table.caption)}'
-        f"</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+        f'<div class="table"><table class="sortable strips">{caption_html(table.caption)}'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
 
 

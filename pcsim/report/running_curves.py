@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from pcsim.plots import COLOURS, DASHES, Drawn, log_energy, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, log_energy, plain, time_label
 from pcsim.report.drawing import Drawing, quantiles
 from pcsim.report.view import RUNNING, Array, Cell, View
 
@@ -21,7 +21,7 @@ PARTS = {
     "left panel is the mean over the senders.",
 }
 """Axes whose parts are shown beside their total, or their mean, and what is said of them."""
-LABELS = {"time": "simulated time, s", "accuracy_time": "simulated time, s"}
+TIMES = ("time", "accuracy_time")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _draw(view: View, name: str, quantity: Quantity, axis: str, values: Array) -
         if quantity.log:
             log_energy(panel)
             _cut_divergence(panel)
-        panel.set_xlabel(plain(LABELS.get(axis, axis)))
+        panel.set_xlabel(time_label(view.result) if axis in TIMES else plain(axis))
         if axis in ("epoch", "step"):
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         panel.grid(alpha=0.25)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pcsim.plots import COLOURS, DASHES, Drawn, plain
+from pcsim.plots import COLOURS, DASHES, Drawn, plain, time_label
 from pcsim.report.drawing import Drawing
 from pcsim.report.view import View
 
@@ -35,7 +35,7 @@ def trajectory_lines(view: View) -> list[Drawing]:
     for panel in panels.flat[len(names) :]:
         panel.set_axis_off()
     for panel in panels[-1]:
-        panel.set_xlabel("simulated time, s")
+        panel.set_xlabel(time_label(view.result))
     chips = next(iter(recorded.variables.values())).values.shape[1]
     kept = "The last " if len(recorded["time"]) > RECORDS else "All "
     caption = f"{kept}{len(times)} records of the first sample: one colour per unit"

@@ -117,7 +117,7 @@ def test_the_figure_is_titled_by_the_outcome(tmp_path: Path) -> None:
     assert [tick.get_text() for tick in axes.get_yticklabels()][-1] == "automatic iPC, this chip"
 
 
-def test_a_stored_table_of_another_command_is_shown_before_the_chip(tmp_path: Path) -> None:
+def test_a_stored_table_of_another_command_is_shown_behind_the_rows(tmp_path: Path) -> None:
     """A new kind of answer is an attribute with a table."""
     made = report_stores.checked(0.88).result()
     table = Rows(
@@ -127,7 +127,8 @@ def test_a_stored_table_of_another_command_is_shown_before_the_chip(tmp_path: Pa
     made.attrs["margins"] = table.to_json()
     store.save(made, tmp_path / "check.h5")
     words = text_of(pcsim.report(tmp_path / "check.h5"))
-    places = [words.index(t) for t in ("All rows", "Margins of <noise>", "The chip", "reproduce")]
+    order = ("The chip", "All rows", "Margins of <noise>", "reproduce")
+    places = [words.index(title) for title in order]
     assert places == sorted(places)
     assert words.count("noise.sigma") == 1, "it is not among the provenance too"
 
