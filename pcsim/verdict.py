@@ -60,11 +60,16 @@ class Verdict:
     spread: Array
     """Standard deviation of the tail: the size of noise, switching and ringing."""
     settled_at: Array
-    """First time after which F stays within 10 % of the way from start to floor, in seconds."""
+    """First time after which F stays within 10 % of the way from start to floor, in seconds.
+
+    Not a number where F is there for no longer than twice the tail that makes the floor, as a
+    straight way down is: such a time would only tell how long the run was.
+    """
     diverged_at: Array
     rises: Array
     margin: Array
-    """Stability margin of Euler's joint step at the final weights (`pcsim.stability.margin`)."""
+    """Margin of Euler's joint step at the final weights (`pcsim.stability.margin`): one of the
+    integration, not of the chip."""
     accuracy: Array
 
     def columns(self) -> dict[str, Array]:
@@ -87,7 +92,7 @@ class Verdict:
             ("energy floor", self.floor),
             ("spread of the floor", self.spread),
             ("settling time, s", self.settled_at),
-            ("stability margin", self.margin),
+            ("margin of Euler's step", self.margin),
             ("test accuracy, %", 100 * self.accuracy),
         ):
             if np.isfinite(values).any():
@@ -190,7 +195,7 @@ def _columns(
     first = start.mean(1)
     # A chip that has diverged has no floor, and its numbers may be too large to square.
     energy = np.where(diverged[:, None], np.nan, energy)
-    floor = energy[:, -max(1, records // 10) :].mean(1)
+    floor = energy[:, -_tail(records) :].mean(1)
     quarter = trend(block_means(energy[:, -max(2, records // 4) :]))
     half = trend(block_means(energy[:, -max(2, records // 2) :]))
     spread = energy[:, -max(1, records // 4) :].std(axis=1)
@@ -245,6 +250,11 @@ def _rings(tail: Array, amplitude: float) -> bool:
     return bool(period(tail) and swing(tail) > amplitude)
 
 
+def _tail(records: int) -> int:
+    """Return how many of the last records make the floor."""
+    return max(1, records // 10)
+
+
 def _settling(times: Array, energy: Array, start: Array, floor: Array) -> Array:
     band = np.abs(energy - floor[:, None]) <= 0.1 * np.abs(start - floor)[:, None]
     outside = ~band
@@ -252,6 +262,6 @@ def _settling(times: Array, energy: Array, start: Array, floor: Array) -> Array:
         outside.any(1), outside.shape[1] - 1 - np.argmax(outside[:, ::-1], axis=1), -1
     )
     settled = np.full(len(energy), np.nan)
-    ok = last_outside + 1 < len(times)
+    ok = last_outside + 1 < len(times) - 2 * _tail(len(times))
     settled[ok] = times[last_outside[ok] + 1]
     return settled

@@ -33,6 +33,13 @@ def test_decay_to_a_floor_is_convergence():
     assert verdict.settled_at[0] == pytest.approx(expected, abs=0.3)
 
 
+def test_an_energy_that_swings_to_the_end_has_no_settling_time():
+    """The last swing ends with the run; its time would be the run's length."""
+    swing = np.stack([DECAY, DECAY + np.cos(2 * np.pi * T / 10), 5 - 0.09 * T])
+    settled = judge(T, swing, np.full(3, np.nan)).settled_at
+    assert np.isfinite(settled).tolist() == [True, False, False]
+
+
 def test_decay_to_zero_is_convergence():
     assert outcome(5 * np.exp(-T / 3)) in ("converged", "descending")
     assert outcome(5 * np.exp(-T / 0.5) + 1e-30) == "converged"

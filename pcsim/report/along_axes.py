@@ -1,4 +1,4 @@
-"""Accuracy and stability margin against each swept axis, the others held at the best point."""
+"""Accuracy and margin of Euler's step against each swept axis, the others held at the best point."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def accuracy_along_axes(view: View) -> list[Drawing]:
 
 
 def margins(view: View) -> list[Drawing]:
-    """Draw the stability margin over every swept axis, or chip by chip for a single run."""
+    """Draw the margin of Euler's step over every swept axis, or chip by chip for a single run."""
     values = view.values("verdict.margin")
     if view.kind == "check":  # the step of the integration is no margin of the chip
         return []
     if values is None or not np.isfinite(values).any():
         return []
-    caption = "Stability margin 1 − λ_max/2 of Euler's joint step at the final weights, 0 is the "
+    caption = "Margin 1 − λ_max/2 of Euler's joint step at the final weights, 0 is the "
     if view.varied:
-        figure = _panels(view, values, "stability margin")
+        figure = _panels(view, values, "margin of Euler's step")
         for axes in figure.axes:
             axes.axhline(0, color="0.3", linewidth=0.8)
         caption += f"limit: {_how(view, values)}"
@@ -42,7 +42,7 @@ def margins(view: View) -> list[Drawing]:
         figure = Drawn(figsize=(6, 3.2), layout="constrained")
         _chips(figure.subplots(), view, values.reshape(-1))
         caption += "limit: one point per replica, sorted."
-    return [Drawing("margins", "Stability margin", caption, figure)]
+    return [Drawing("margins", "Margin of Euler's step", caption, figure)]
 
 
 def _how(view: View, values: Array) -> str:
@@ -63,7 +63,7 @@ def _chips(axes: Axes, view: View, values: Array) -> None:
         marker, colour = "os^Dv*"[k % 6], COLOURS[k % len(COLOURS)]
         axes.plot(chosen + 1, values[order][chosen], marker, color=colour, label=plain(str(name)))
     axes.axhline(0, color="0.3", linewidth=0.8)
-    axes.set(xlabel="replica, sorted", ylabel="stability margin")
+    axes.set(xlabel="replica, sorted", ylabel="margin of Euler's step")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
     if any(names):
