@@ -1,4 +1,4 @@
-"""Accuracy and margin of Euler's step against each swept axis, the others held at the best point."""
+"""Accuracy and margin of Euler's step on each swept axis, the others at the best point."""
 
 from __future__ import annotations
 
