@@ -6,6 +6,8 @@ equation that every backend executes. A hardware description is an ordered set o
     Hardware(pieces={"adc": Converter(where="product", bits=8)})
 """
 
+from typing import TYPE_CHECKING
+
 from hw_models.all_numbers import quantities
 from hw_models.array import IrDrop, Leak, OutputResistance, Rails, Saturation, SlewRate
 from hw_models.converters import Converter, SendOnDelta, SigmaDelta
@@ -122,3 +124,6 @@ __all__ = [
     "warn_of_order",
     "with_counters",
 ]
+if not TYPE_CHECKING:  # kinds that are not named above: a new one is one file
+    globals().update({piece.__name__: piece for piece in PIECES.values()})
+    __all__ = sorted({*__all__, *(piece.__name__ for piece in PIECES.values())})

@@ -7,7 +7,7 @@ import tomllib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
@@ -15,6 +15,7 @@ from pcsim.architectures.choice import NetworkConfig
 from pcsim.brian_settings import BrianSettings
 from pcsim.circuit import Algebraic, CircuitConfig
 from pcsim.datasets import own
+from pcsim.engines import ENGINES
 from pcsim.errors import ConfigError, DataError
 from pcsim.fields.explain import explanations
 from pcsim.frozen import AS_STORED, Count, Frozen, NotNegative, Positive, Whole, dotted
@@ -31,6 +32,10 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 AsList = Field(strict=False)
 Rule = Literal["bp", "pc", "zil", "ipc"]
 Reduction = Literal["sum", "mean"]
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal["auto", *ENGINES]
 
 
 class Steps(Frozen):
@@ -166,7 +171,7 @@ class RunConfig(Frozen):
 
     backend: Literal["discrete", "continuous", "brian"] = "discrete"
     """Discrete steps, continuous time, or continuous time on Brian2."""
-    engine: Literal["auto", "torch", "native", "spice"] = "auto"
+    engine: EngineName = "auto"
     """Who takes the steps: torch, C code that is compiled from the circuit's equations (see
     docs/native.md), or, in continuous time, ngspice with a netlist of them (see docs/spice.md);
     auto takes the faster of the first two, and the result says which and why."""

@@ -258,7 +258,8 @@ NEEDS: dict[str, tuple[Need, ...]] = {
         Need(
             "run.backend 'continuous', or 'discrete' with 'torch', 'native' or 'auto'",
             lambda c: (
-                c.run.backend == "continuous" or (not _in_time(c) and c.run.engine != "spice")
+                c.run.backend == "continuous"
+                or (not _in_time(c) and c.run.engine in ("torch", "native", "auto"))
             ),
         ),
     ),

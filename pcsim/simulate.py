@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, PrivateAttr
 
@@ -36,6 +36,7 @@ from pcsim.config import (
     Updates,
 )
 from pcsim.datasets import Dataset, own
+from pcsim.engines import ENGINES
 from pcsim.frozen import Count, Whole
 from pcsim.hardware import Described, Device, HardwareConfig
 from pcsim.meaning import without
@@ -45,25 +46,16 @@ from pcsim.run import run
 from pcsim.status import Report
 from pcsim.stream import Record, Solver, StreamConfig
 
-Engine = Literal[
-    "auto",
-    "discrete",
-    "continuous",
-    "torch",
-    "native",
-    "spice",
-    "brian",
-    "discrete torch",
-    "discrete native",
-]
-TAKERS = {
-    "torch": ("continuous", "torch"),
-    "native": ("continuous", "native"),
-    "spice": ("continuous", "spice"),
+DISCRETE = {
     "discrete torch": ("discrete", "torch"),
     "discrete native": ("discrete", "native"),
 }
+TAKERS = {name: ("continuous", name) for name in ENGINES} | DISCRETE
 """Backend and engine, where it is said who takes the steps."""
+if TYPE_CHECKING:
+    Engine = str
+else:
+    Engine = Literal["auto", "discrete", "continuous", "brian", *TAKERS]
 
 
 class Learner(Steps, Updates):

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from pcsim.circuits import PAGES
 from pcsim.config import Config
+from pcsim.engines import Order
 from pcsim.hardware import make_chips
 from pcsim.interruption import Interruption
 from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
@@ -67,19 +68,22 @@ class ChipRun:
         self.hardware = make_chips(config, self.chips, self.timing.dt, dtype, device)
         tau_x, tau_w = self._per_chip_times(dtype, device)
         self.engine = engine_for(
-            config,
-            self.network,
-            self.params,
-            self.timing,
-            seeds=self.chips.each_seed,
-            samples=self.samples,
-            steps=self.total_steps,
-            scale=self.scale,
-            tau_x=tau_x,
-            tau_w=tau_w,
-            draw=self._normal,
-            noise=self.noise,
-            chips=self.hardware,
+            Order(
+                config,
+                self.network,
+                self.params,
+                self.timing.circuit,
+                self.timing.dt,
+                seeds=self.chips.each_seed,
+                samples=self.samples,
+                steps=self.total_steps,
+                scale=self.scale,
+                tau_x=tau_x,
+                tau_w=tau_w,
+                draw=self._normal,
+                noise=self.noise,
+                chips=self.hardware,
+            )
         )
         self.readout = CircuitReadout(
             self.network,
