@@ -56,7 +56,7 @@ class Mismatch(Piece):
         return (
             Effect(
                 name=name,
-                site=_SITES.get(self.of, self.of),  # type: ignore[arg-type]
+                site=_SITES.get(self.of, self.of),
                 becomes=f"s*{factor}",
                 constants={"sigma": self.sigma},
                 draws={"g": Draw(per=self.per)},

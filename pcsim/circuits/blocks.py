@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pcsim.substrate import Chips, Effect, Site
 from pcsim.substrate.counter import Law
+from pcsim.substrate.effect import SITES
 from pcsim.substrate.expression import Expression, Value, in_parts
 
 CLOCK = {"dt": "(dt/second)", "t": "(t/second + t_before)"}
@@ -47,6 +48,10 @@ class Place:
     array: str = ""
     gate: str = ""
     """A variable that is 1 where the site is in use; memory stands still elsewhere."""
+
+    def __post_init__(self) -> None:
+        if self.site not in SITES:  # nothing would ever act there
+            raise ValueError(f"Place.site: {self.site!r} is not in the table of sites")
 
     @property
     def key(self) -> str:

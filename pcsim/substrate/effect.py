@@ -10,35 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.frozen import Frozen
 from pcsim.substrate.expression import Expression, unknown
-
-Site = Literal[
-    "tau_x",
-    "tau_err",
-    "tau_apical",
-    "tau_inter",
-    "tau_w",
-    "g_basal",
-    "g_apical",
-    "input",
-    "membrane",
-    "rate",
-    "weight",
-    "product",
-    "error",
-    "feedback",
-    "velocity",
-    "row_pulses",
-    "column_pulses",
-    "write",
-    "output",
-]
 
 AGGREGATES: dict[str, str] = {
     "power": "v**2",
@@ -78,7 +56,7 @@ class Row:
     rate dt/τ_w of a write of pulse trains."""
 
 
-SITES: dict[Site, Row] = {
+SITES: dict[str, Row] = {
     "tau_x": Row("time constant of a soma, set once per chip", fabricated=True),
     "tau_err": Row("time constant of an error unit, set once per chip", fabricated=True),
     "tau_apical": Row("time constant of an apical dendrite, set once per chip", fabricated=True),
@@ -127,7 +105,11 @@ SITES: dict[Site, Row] = {
     ),
     "output": Row("the read-out of the last layer", common=True),
 }
-"""The one table of sites; the type `Site` has their names."""
+"""The one table of sites."""
+if TYPE_CHECKING:
+    Site = str
+else:
+    Site = Literal[tuple(SITES)]
 TRAINS: tuple[Site, Site] = ("row_pulses", "column_pulses")
 """Sites of the pulse trains by which rows and columns meet: what a device is asked for is the sum,
 over samples and slots, of a row's pulse times a column's."""
