@@ -164,7 +164,7 @@ class PlanFlow:
         key = (site, layer, array)
         if key not in self._hooks:
             assert self.chips
-            made = self.chips.transform(site, layer, shape, array)  # type: ignore[arg-type]
+            made = self.chips.transform(site, layer, shape, array)
             assert made
             self._hooks[key] = made
         return self._hooks[key]
