@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pcsim.cli.check import settings_of
+from pcsim.cli.asked import settings_of
 from pcsim.cli.run import pairs
 from pcsim.errors import UnsupportedError
 

@@ -134,7 +134,7 @@ MUTANTS: list[Mutant] = [
     *_in("pcsim/cli/exit_codes.py", CHECK, ("DID_NOT_TRAIN = 3", "DID_NOT_TRAIN = 0")),
     *_in("pcsim/cli/exit_codes.py", CHECK, ("OF_NO_USE = 4", "OF_NO_USE = 0")),
     *_in(
-        "pcsim/cli/check.py",
+        "pcsim/cli/asked.py",
         CHECK,
         ('"fails": DID_NOT_TRAIN', '"fails": 0'),
         ('"trains with loss": DID_NOT_TRAIN', '"trains with loss": 0'),
