@@ -7,14 +7,17 @@
     look_soma     rates come from x, which is the membrane u ahead of itself
 
 With a nonlinearity g of the prediction (convention `post`), delta = g'(drive) err stands for the
-error in feedback and learning. A datum with the categorical energy E = KL[p ‖ softmax(μ)], p the
+error in feedback and learning. A layer with the categorical energy E = KL[p ‖ softmax(μ)], p the
 label or softmax(x):
 
     err = p − (Σp) q,    q = exp(logit)/Σ exp(logit)        sent to weights and feedback
     own = p (Σ p ratio − ratio),    ratio = ln p − ln q     moves logits x that are let go
 
-Σp = 1 but for a label that follows its target. The sums run over the layer itself, by synapses from
-every unit to every unit of a chip.
+Σp = 1 but for a label that follows its target. What leaves a layer of logits are probabilities:
+
+    r = softmax(x)            dx/dt ∝ r (fb − Σ r fb) + own            in place of f'(x) fb
+
+The sums run over the layer itself, by synapses from every unit to every unit of a chip.
 """
 
 from __future__ import annotations
@@ -37,11 +40,13 @@ from pcsim.circuits.shared import (
     feedback_sum,
     moved,
     product_place,
+    pulled,
     rate,
     rate_lines,
     rate_places,
     size_lines,
     slope,
+    softmax_sums,
     soma,
     soma_parameters,
     speed_place,
@@ -98,9 +103,11 @@ def prediction_sum(layer: Layer) -> str:
 def error_layer(circuit: Circuit, layer: Layer) -> list[str]:
     """Return the equations of one layer."""
     lines = error_soma(circuit, layer)
-    if layer.categorical:
+    if layer.predicted_by == "nothing":
+        pass
+    elif layer.categorical:
         lines += categorical_error(layer)
-    elif layer.predicted_by != "nothing":
+    else:
         lines += error_lines(circuit, layer)
     if layer.predicted_by == "above":
         lines += _prediction(circuit, layer)
@@ -121,14 +128,10 @@ def error_synapses(circuit: Circuit, post: Layer) -> list[str]:
 
 def error_soma(circuit: Circuit, layer: Layer) -> list[str]:
     """Return the equation of the soma: feedback pulls, the own error holds."""
-    if layer.categorical:
-        drift = "own"
-    elif layer.f is None:
-        drift = f"-{error_seen(circuit, layer)}"
-    elif layer.predicted_by == "nothing":
-        drift = "slope*fb"
-    else:
-        drift = f"slope*fb - {error_seen(circuit, layer)}"
+    drift = pulled(layer) if layer.f else ""
+    if layer.predicted_by != "nothing":
+        own = " + own" if layer.categorical else f" - {error_seen(circuit, layer)}"
+        drift = f"{drift}{own}" if drift else own.replace(" ", "").removeprefix("+")
     drift, lines = moved(layer, drift)
     if not circuit.look_soma:
         return [soma(circuit, layer, drift), *lines]
@@ -213,7 +216,9 @@ SOFTMAX = (
 
 def categorical_error(layer: Layer) -> list[str]:
     """Return error and own force of a layer whose units compete; labels are probabilities."""
-    prediction = "mu + b" if layer.bias_outside and layer.g == "identity" else "mu"
+    outside = layer.bias_outside and layer.g == "identity"
+    above = "mu + b" if outside else "mu"
+    prediction = "prior" if layer.predicted_by == "prior" else above
     softmax, read = "exp(x)/total_p", "error" in layer.sites
     switched = f"free*{softmax} + (1 - free)*x" if layer.clamped == "switched" else softmax
     return [
@@ -270,7 +275,9 @@ def delayed_errors(circuit: Circuit, layer: Layer) -> list[Ring]:
 
 def sums_within(circuit: Circuit, layer: Layer) -> dict[str, str]:
     """Return the sums over a layer itself, by name."""
-    return {"softmax": SOFTMAX} if layer.categorical else {}
+    held = layer.predicted_by != "nothing" and layer.clamped != "always"
+    found = {"softmax": SOFTMAX} if layer.categorical and held else {}
+    return found | ({"rates": softmax_sums(layer)} if layer.shares_rates else {})
 
 
 def error_rest(circuit: Circuit, layer: Layer) -> dict[str, str]:
@@ -297,6 +304,7 @@ ALGEBRAIC = Page(
     shown=("err",),
     sites=frozenset({"tau_w"}),
     own_tau_w=True,
+    softmax=True,
 )
 ERROR_UNITS = replace(
     ALGEBRAIC,

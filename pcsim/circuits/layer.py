@@ -46,6 +46,11 @@ class Layer:
     """The same for effects on feedback."""
 
     @property
+    def shares_rates(self) -> bool:
+        """Whether its rates are a softmax: each depends on all units."""
+        return self.f == "softmax"
+
+    @property
     def bias_outside(self) -> bool:
         """Whether b is added to the sum of synapses where it is used, not by hardware."""
         return self.bias and "product" not in self.sites

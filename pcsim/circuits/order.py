@@ -6,6 +6,8 @@ computes at `before_start`. Hardware acts on a signal right after it has been co
 
 NOISE, MEMBRANE = -2, -1
 """At `before_start`: fresh noise for this step; potentials as hardware shows them to f."""
+RATES = -16
+"""Sums over a layer whose rates are a softmax."""
 READ = -15
 """Hardware on rates and on stored weights."""
 PREDICT = -14
@@ -22,7 +24,9 @@ FEEDBACK = -7
 """Sums over the layer below."""
 READ_FB = -6
 """Hardware on feedback."""
-CHANGE = -5
+PULL = -5
+"""What a softmax takes off its feedback, a sum over the layer."""
+CHANGE = -4
 """Hardware on dx/dt and on the changes of weights."""
 RECORD = -2
 """A monitor here sees states, sums and weights of one instant."""
@@ -32,6 +36,7 @@ AFTER = 1
 """What is put right after a step, such as the floor of a learned variance."""
 
 OF_SUM = {
+    "total_r_post": RATES,
     "mu_post": PREDICT,
     "mu_line_post": PREDICT,
     "drive_post": PREDICT,
@@ -49,6 +54,7 @@ OF_SUM = {
     "fb_line_pre": FEEDBACK,
     "td_pre": FEEDBACK,
     "lateral_pre": FEEDBACK,
+    "mean_fb_post": PULL,
 }
 OF_RING = {"delay_err": (STORE_ERR, DELIVER_ERR), "delay_fb": (STORE_FB, DELIVER_FB)}
 

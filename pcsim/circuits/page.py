@@ -162,6 +162,8 @@ class Page:
     """What is squared, halved and summed to the energy of a layer."""
     shown: tuple[str, ...] = ()
     """Values that are seen from outside, beside the states that move."""
+    softmax: bool = False
+    """Whether the rates of a layer may be a softmax of its states."""
     output_fires: bool = False
     """Whether the output layer has rates too; a target pulls it then, and never clamps it."""
     sites: frozenset[str] = frozenset()

@@ -41,15 +41,36 @@ def rate_lines(layer: Layer, *, once: bool = True) -> list[str]:
     if layer.f is None:
         return []
     seen = "x_seen" if "membrane" in layer.sites else "x"
-    fired = "fired" if "rate" in layer.sites else "r"
+    fired = fired_rate(layer)
     lines = ["x_seen : 1  # x as hardware shows it to f"] if seen != "x" else []
     lines += ["r : 1  # fired, as hardware sends it"] if fired != "r" else []
+    if layer.shares_rates:  # the last line is about feedback, as that of a slope is
+        sums = ["total_r : 1  # a sum over this layer", "mean_fb : 1  # and another: r fb"]
+        return [*lines, f"{fired} = exp({seen})/total_r : 1", *sums]
     # x moves at the end of a time step only, so that its rate is needed once per step.
     return [
         *lines,
         f"{fired} = {rate(layer.f, seen)} : 1{' (constant over dt)' if once else ''}",
         f"slope = {slope(layer.f, seen, fired)} : 1",
     ]
+
+
+def fired_rate(layer: Layer) -> str:
+    """Return the variable that holds f(x), before hardware sends it."""
+    return "fired" if "rate" in layer.sites else "r"
+
+
+def pulled(layer: Layer) -> str:
+    """Return what feedback does to x: f'(x) fb, or r (fb − Σ r fb) where rates are a softmax."""
+    return f"{fired_rate(layer)}*(fb - mean_fb)" if layer.shares_rates else "slope*fb"
+
+
+def softmax_sums(layer: Layer) -> str:
+    """Return the sums over a layer whose rates are a softmax."""
+    seen = "x_seen" if "membrane" in layer.sites else "x"
+    total = f"total_r_post = exp({seen}_pre) : 1 (summed)\n"
+    pull = f"mean_fb_post = {fired_rate(layer)}_pre*fb_pre : 1 (summed)\n"
+    return total if layer.clamped == "always" else total + pull
 
 
 def soma(

@@ -27,6 +27,12 @@ def refuse(network: Network, circuit: Circuit, mode: Mode, who: str = BRIAN) -> 
     for k, node in enumerate(network.nodes):
         _refuse_shape(k, node, top, who)
         _refuse_energy(k, node, circuit, who)
+        if isinstance(node.map, Dense) and node.map.f == "softmax" and not page.softmax:
+            raise no(
+                "network.f 'softmax'",
+                f"the rate of a unit of a {circuit.kind} circuit depends on this unit alone",
+                who,
+            )
         if page.potentials and isinstance(node.map, Dense) and node.map.g != "identity":
             raise no(
                 "network.convention 'post'",
@@ -93,8 +99,6 @@ def _refuse_shape(k: int, node: Node, top: int, who: str) -> None:
 def _refuse_energy(k: int, node: Node, circuit: Circuit, who: str) -> None:
     where, computed = f"network node {k}", circuit.kind == "algebraic" and not circuit.delay_err
     if isinstance(node.energy, Categorical):
-        if k:
-            raise no(f"{where}: energy categorical", "a softmax rate has no equation here", who)
         if not computed:
             raise no(
                 f"{where}: energy categorical", CARRY.format("which a softmax is not made of"), who

@@ -24,6 +24,7 @@ from pcsim.circuits.blocks import Block
 from pcsim.circuits.error import ALGEBRAIC, error_at_drive, error_seen, error_unread, prediction_sum
 from pcsim.circuits.plan import Plan
 from pcsim.circuits.section import Circuit
+from pcsim.circuits.shared import pulled
 from pcsim.circuits.text import Equation, equations
 from pcsim.native.batch_sums import BatchSums
 from pcsim.native.formula import ZERO, Node, apply, symbol
@@ -70,10 +71,8 @@ def _with_errors_sent_back(plan: Plan, circuit: Circuit) -> Plan:
     for k, group in enumerate(plan.groups):
         name, text = error_unread(circuit, group.layer), group.text
         if k and group.layer.predicted_by == "above":
-            lines = [
-                f"{name} = slope*fb : 1" if line.startswith(f"{name} = ") else line
-                for line in text.splitlines()
-            ]
+            sent = f"{name} = {pulled(group.layer)} : 1"
+            lines = [sent if line.startswith(f"{name} = ") else line for line in text.splitlines()]
             text = "".join(f"{line}\n" for line in lines)
         groups.append(replace(group, text=text))
     return replace(plan, groups=tuple(groups))
@@ -105,7 +104,8 @@ class _Composer(BatchSums):
             self.out.source = self._source(forward, backward, self._cut())
             return self.out
         if not self.plan.blocks:  # on hardware, every step computes all errors
-            self._within()
+            for k in range(len(self.plan.groups)):
+                self._within(k, ERRORS)
             for k in range(len(self.plan.groups)):
                 self._errors(k)
         forward = self._cut()
@@ -126,10 +126,9 @@ class _Composer(BatchSums):
     def _forward(self) -> None:
         groups = self.plan.groups
         for k in reversed(range(len(groups) - 1)):
-            above = groups[k + 1]
-            for block in above.blocks:
-                if block.place.site in ("membrane", "rate"):
-                    self._of_units(k + 1, block)
+            self._of_site(k + 1, "membrane")
+            self._within(k + 1, order.RATES)
+            self._of_site(k + 1, "rate")
             self._arrays(k, "weight")
             for line in self._sums(k, "_post"):
                 self._sum(k, line)
@@ -145,10 +144,12 @@ class _Composer(BatchSums):
                 self.loop(k).stores.append((self.vars[f"x@g{k}"].c, node, {}))
                 self.flush()
 
-    def _within(self) -> None:
+    def _within(self, k: int, when: float) -> None:
+        """Write the sums over layer k that belong to its rates, its errors or its feedback."""
         for inner in self.plan.within:
-            for line in equations(inner.text):
-                self._sum_within(inner.layer, line)
+            for line in equations(inner.text) if inner.layer == k else ():
+                if _stage(line) == when:
+                    self._sum_within(k, line)
 
     def _arrays(self, k: int, site: str) -> None:
         for block in self.plan.connections[k].blocks:
@@ -186,10 +187,13 @@ class _Composer(BatchSums):
             job(order.CHANGE, _bit("learning", k), partial(self._arrays, k, "write"))
             job(order.WEIGHTS, _bit("learning", k), partial(self._learn_weights, k))
         for inner in self.plan.within:
-            guard = _bit("active", inner.layer)
+            k = inner.layer
+            back = f"{_bit('active', k - 1)} && {_bit('moving', k)}" if k else "0"
+            guards = {ERRORS: _bit("active", k), order.PULL: back}
+            guards[order.RATES] = _bit("fresh", k - 1) if k else "0"
             for line in equations(inner.text):
-                summed = partial(self._sum_within, inner.layer, line)
-                job(order.of_sum(line.name), guard, summed)
+                summed = partial(self._sum_within, k, line)
+                job(order.of_sum(line.name), guards[_stage(line)], summed)
         job(order.RECORD, "n == shown", self._show)
         for _, _, guard, what in sorted(jobs, key=lambda each: each[:2]):
             self._guarded(guard, what)
@@ -289,17 +293,21 @@ class _Composer(BatchSums):
     def _backward(self) -> None:
         """Send errors from the output to the layer below the input."""
         top = len(self.plan.groups) - 1
-        self._within()
         for k in range(top):
-            for site in ("feedback", "error"):
-                for block in self.plan.groups[k].blocks:
-                    if block.place.site == site:
-                        self._of_units(k, block)
+            self._of_site(k, "feedback")
+            self._within(k, order.PULL)
+            self._within(k, ERRORS)
+            self._of_site(k, "error")
             self._errors(k)
             self.flush()
             for line in self._sums(k, "_pre"):
                 self._sum(k, line)
         self._show()
+
+    def _of_site(self, k: int, site: str) -> None:
+        for block in self.plan.groups[k].blocks:
+            if block.place.site == site:
+                self._of_units(k, block)
 
     def _change(self) -> None:
         for k in range(len(self.plan.connections)):
@@ -386,6 +394,12 @@ class _Composer(BatchSums):
             "}\n}",
         ]
         return f"{single}{prelude()}{own_file('product.h')}" + "\n".join(lines) + "\n"
+
+
+def _stage(line: Equation) -> float:
+    """Return what a sum over a layer belongs to: its rates, its feedback, or its errors."""
+    when = order.of_sum(line.name)
+    return when if when in (order.RATES, order.PULL) else ERRORS
 
 
 def _bit(mask: str, k: int) -> str:

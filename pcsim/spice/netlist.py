@@ -634,10 +634,11 @@ def refuse_plan(plan: Plan, circuit: Circuit) -> None:
             f"'shared', 'random' or 'kolen_pollack'"
         )
     for k, group in enumerate(plan.groups):
-        if group.layer.categorical:
+        if group.layer.categorical or group.layer.shares_rates:
+            what = "energy categorical" if group.layer.categorical else "f 'softmax' of its rates"
             raise UnsupportedError(
-                f"{WHO}: network node {k}: energy categorical: a softmax over a layer has no cell "
-                f"here; use a Gaussian energy"
+                f"{WHO}: network node {k}: {what}: a softmax over a layer has no cell here; use a "
+                f"Gaussian energy"
             )
         if group.after:
             raise UnsupportedError(

@@ -31,15 +31,15 @@ def backend(network=NETWORK, mode="supervised", chips=1, circuit=None, **options
         (
             Network.mlp([3, 4, 2], hidden=Categorical()),
             "network node 1: energy categorical",
-            "softmax rate",
+            "a softmax is not made of",
         ),
         (Network.mlp([3, 4, 2], "gelu"), "network.f 'gelu'", "no elementwise"),
     ],
-    ids=["categorical hidden layer", "gelu"],
+    ids=["error units of a categorical layer", "gelu"],
 )
 def test_networks(network, name, reason):
     with pytest.raises(UnsupportedError, match=reason) as error:
-        Plan.of(network, Circuit(tau_w=1.0))
+        Plan.of(network, Circuit(kind="error_units", tau_err=0.1, tau_w=1.0))
     assert str(error.value).startswith(f"backend brian: {name}")
 
 

@@ -11,6 +11,7 @@ from pcsim import config, run
 from pcsim.backends.brian import BrianBackend
 from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit, Conductances
+from pcsim.energies import Categorical
 from pcsim.errors import UnsupportedError
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
@@ -39,13 +40,13 @@ def surroundings():
 
 
 @pytest.mark.parametrize(
-    ("circuit", "fused"),
-    [(Circuit(tau_w=5.0), False), (LAGS, True)],
-    ids=["synapses", "fused, dendritic"],
+    ("circuit", "hidden", "fused"),
+    [(Circuit(tau_w=5.0), Categorical(), False), (LAGS, None, True)],
+    ids=["synapses, categorical", "fused, dendritic"],
 )
-def test_exact(circuit, fused, tmp_path):
+def test_exact(circuit, hidden, fused, tmp_path):
     """Two chips, labels let go and clamped, forward passes and resets: 510 steps in all."""
-    network, before = Network.mlp(SIZES, "tanh"), surroundings()
+    network, before = Network.mlp(SIZES, "tanh", hidden=hidden), surroundings()
     params = tr.parameters(network, 2)
     chips = BrianBackend(
         network, params, circuit, dt=tr.DT, target="standalone", dense=fused, folder=tmp_path

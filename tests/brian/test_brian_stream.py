@@ -110,6 +110,11 @@ def test_categorical_labels(settle, tau_label):
     compared(network={"output": {"kind": "categorical"}}, stream=stream)
 
 
+def test_categorical_hidden_layers():
+    """Rates are probabilities, in the feed-forward pass of a program in C++ too."""
+    compared(network={"hidden": {"kind": "categorical"}}, schedule={"init": "ff"})
+
+
 def test_generative():
     """A free top is drawn at every presentation, from the same numbers."""
     compared(

@@ -95,7 +95,7 @@ def not_shown(case):
 GAPS = (
     Gap.of("batch", reason="learning.batch 4.*one sample at a time"),
     Gap.of("f gelu", reason="network.f 'gelu' has no elementwise"),
-    Gap.of("categorical hidden layer", reason="network node 1: energy categorical.*softmax rate"),
+    Gap.of("circuit dendritic", "f softmax", reason="unit alone"),
     Gap.of("circuit dendritic", "mode associative", reason="mode 'associative'.*in part"),
     Gap.of("circuit dendritic", "variance", reason="energy.variance: a dendritic layer has unit"),
     Gap.of("circuit dendritic", "convention post", reason="network.convention 'post'"),

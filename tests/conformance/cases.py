@@ -98,6 +98,22 @@ SUBTLE = [
     Case("learned variances", mlp(**LEARNED), circuit()),
     Case("categorical labels", mlp(3, 4, 3, **LABELS), circuit(), script=SETTLE),
     Case("categorical hidden layer", mlp(3, 3, 4, 2, hidden=Categorical()), circuit()),
+    Case(
+        "categorical layers, decaying separate feedback, several samples",
+        mlp(3, 4, 3, hidden=Categorical(), **LABELS),
+        circuit(transport="kolen_pollack", weight_decay=0.1, tau_w=20.0),
+        samples=4,
+        scale=0.25,
+        script=SETTLE,
+        mismatch=("tau_x",),
+    ),
+    Case(
+        "categorical layers, late feedback",
+        mlp(3, 4, 3, prior=0.2, hidden=Categorical()),
+        circuit(delay_fb=0.3),
+        "generative",
+    ),
+    Case("softmax rates, late errors", mlp(3, 4, 3, 2, f="softmax"), circuit(**CIRCUITS["late"])),
     Case("post", mlp(convention="post", f_output=True), circuit(transport="sign")),
     Case("post, late", mlp(f="sigmoid", convention="post"), circuit(delay_err=0.1, delay_fb=0.2)),
     Case("late errors", mlp(), circuit(delay_err=0.3)),
@@ -185,6 +201,13 @@ HARDWARE = [
     ),
     Case("slow synapses", mlp(), circuit(), hardware=hardware("slow synapses")),
     Case(
+        "categorical layers on hardware",
+        mlp(3, 4, 3, hidden=Categorical(), **LABELS),
+        circuit(),
+        hardware=hardware("few levels", "faults", "noise", "mismatch"),
+        script=SETTLED,
+    ),
+    Case(
         "equilibrium on hardware",
         mlp(),
         circuit(**EQUILIBRIUM),
@@ -226,6 +249,7 @@ NOWHERE = [
     Case("equilibrium, errors", mlp(), circuit(**EQUILIBRIUM), hardware=hardware("few levels")),
     Case("error units of labels", mlp(**LABELS), circuit(kind="error_units", tau_err=0.3)),
     Case("late errors of labels", mlp(**LABELS), circuit(delay_err=0.1)),
+    Case("dendritic softmax", mlp(f="softmax"), circuit(kind="dendritic")),
     Case("late learned variances", mlp(**LEARNED), circuit(delay_err=0.1)),
 ]
 """Cases that no backend runs today."""

@@ -58,6 +58,7 @@ def _arrays(flow):
 
 CARRY = "error units and delayed errors carry x − μ"
 GAPS = (
+    Gap.of("circuit dendritic", "f softmax", reason="unit alone"),
     Gap.of("circuit dendritic", "mode associative", reason="cannot be clamped in part"),
     Gap.of("circuit dendritic", "variance", reason="has unit variance"),
     Gap.of("circuit dendritic", "convention post", reason="use 'pre'"),

@@ -79,6 +79,5 @@ COMPILED = Adapter(
         *GAPS,
         Gap.of("f gelu", reason="network.f 'gelu' has no elementwise"),
         Gap.of("mode associative", reason="mode 'associative'.*in part"),
-        Gap.of("categorical hidden layer", reason="network node 1: energy categorical.*softmax"),
     ),
 )

@@ -143,6 +143,24 @@ SETTINGS = {
         "rule": "bp",
         "samples": 2,
     },
+    "categorical hidden": {
+        "network": Network.mlp([6, 5, 4, 3], hidden=Categorical(), output=Categorical()),
+        "samples": 2,
+        "rule": "ipc",
+    },
+    "categorical hidden on chip": {
+        "network": Network.mlp([6, 5, 3], hidden=Categorical()),
+        "samples": 2,
+        "hardware": "ecram_li",
+        "pieces": PIECES,
+    },
+    "categorical hidden bp": {
+        "network": Network.mlp([6, 5, 4, 3], hidden=Categorical()),
+        "samples": 2,
+        "rule": "bp",
+        "hardware": "ecram_li",
+        "pieces": PIECES,
+    },
     "learned variance": {
         "network": Network.mlp([6, 5, 3], "tanh", hidden=Gaussian(1.2, learned=True)),
         "samples": 2,

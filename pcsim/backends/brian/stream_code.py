@@ -140,6 +140,15 @@ static void pcsim_forward_pass() {{"""
     return "\n".join([*lines, "}"])
 
 
+def _normalised(chips: int, units: int, real: str) -> str:
+    """Return what makes exponentials a softmax over the layer of every chip."""
+    return f"""    for (int chip = 0; chip < {chips}; chip++) {{
+        {real} total = 0;
+        for (int n = 0; n < {units}; n++) total += rate[chip * {units} + n];
+        for (int n = 0; n < {units}; n++) rate[chip * {units} + n] /= total;
+    }}"""
+
+
 def _cpp(f: str, x: str) -> str:
     """Return f(x) in C++."""
     return in_c(rate(f, "x"), {"x": x})
@@ -165,12 +174,14 @@ def _drive(parts: Parts, k: int, w: str, b: str, gain: float, real: str) -> str:
     f = groups[k + 1].layer.f
     assert f is not None
     bias = pointer(layer.variables[b]) if groups[k].layer.bias else "NULL"
+    shared, units = groups[k + 1].layer.shares_rates, groups[k + 1].units
     return f"""    {{
     std::vector<{real}> rate({len(above)}), value({len(layer)});
     for (int n = 0; n < {len(above)}; n++) {{
         const {real} x = {pointer(above.variables["x"])}[n];
-        rate[n] = {_cpp(f, "x")};
+        rate[n] = {"std::exp(x)" if shared else _cpp(f, "x")};
     }}
+{_normalised(len(above) // units, units, real) if shared else ""}
     pcsim_drive({pointer(parts.maps[k].variables[w])}, {bias}, rate.data(), {groups[k].units},
                 {groups[k + 1].units}, {gain!r}, value.data());"""
 
