@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,32 +39,45 @@ class Ready:
         self._function = library.advance
         self._function.restype = None
         self.seen: dict[str, Tensor] = {}
-        self._held: list[object] = []
-        chips, like = engine.params.replicas, engine.params.flat
-        self._fresh = self._begin()
-        pointers, strides = [], []
-        for array, size in zip(program.arrays, program.sizes, strict=True):
+        count = len(program.arrays)
+        self._held: list[object] = [None] * count
+        self._pointers = (ctypes.c_void_p * max(1, count))()
+        self._strides = np.ones(count, dtype=np.int64)
+        self._fresh: dict[str, bool] = {}
+        arrays = list(enumerate(program.arrays))
+        for k, array in arrays:
             if array.kind == "keys":
-                keys = self._keys(array.part, chips)
-                self._held.append(keys)
-                pointers.append(keys.ctypes.data)
-                strides.append(1)
-                continue
-            tensor = self._seen(array) if array.kind == "seen" else self._laid_out(array, like)
-            if len(tensor) not in (1, chips) or tensor[0].numel() != size:
-                raise UnsupportedError(
-                    f"{WHO}: {array.name} of {array.part}: {tuple(tensor.shape)} numbers, where "
-                    f"the code takes {size} of each of {chips} chips"
-                )
-            self._held.append(tensor)
-            pointers.append(tensor.data_ptr())
-            strides.append(0 if len(tensor) == 1 else tensor.stride(0))
-        self._pointers = (ctypes.c_void_p * max(1, len(pointers)))(*pointers)
-        self._strides = np.asarray(strides, dtype=np.int64)
+                self._held[k] = keys = self._keys(array.part, engine.params.replicas)
+                self._pointers[k] = keys.ctypes.data
+        self._moving = [k for k, array in arrays if _moves(array)]
+        self._begin()
+        self._point([k for k, array in arrays if array.kind != "keys"])
         numbers = [evaluate(node, program.constants) for node in program.numbers]
         self._numbers = np.asarray(numbers, dtype=np.float64)
         self._stopped = engine.stopped.chips.to(torch.uint8).numpy().copy()
         self._scratch: dict[int, Tensor] = {}
+
+    def again(self) -> None:
+        """Take up what is clamped now; what was set at fabrication stays where it is."""
+        self._begin()
+        self._point(self._moving)
+
+    def _point(self, which: Sequence[int]) -> None:
+        """Check the memory of some arrays, and let the code have it."""
+        program, like = self.program, self.engine.params.flat
+        chips = like.shape[0]
+        for k in which:
+            array, size = program.arrays[k], program.sizes[k]
+            tensor = self._seen(array) if array.kind == "seen" else self._laid_out(array, like)
+            rows = tensor.shape[0]
+            if rows not in (1, chips) or tensor.numel() != rows * size:
+                raise UnsupportedError(
+                    f"{WHO}: {array.name} of {array.part}: {tuple(tensor.shape)} numbers, where "
+                    f"the code takes {size} of each of {chips} chips"
+                )
+            self._held[k] = tensor
+            self._pointers[k] = tensor.data_ptr()
+            self._strides[k] = 0 if rows == 1 else tensor.stride(0)
 
     def _keys(self, source: str, chips: int) -> np.ndarray:
         engine = self.engine
@@ -90,18 +104,17 @@ class Ready:
             raise UnsupportedError(
                 f"{WHO}: {array.name} of {array.part}: memory is not in one piece"
             )
-        if len(tensor) > 1 and tensor.stride(0) == 0:
+        if tensor.shape[0] > 1 and tensor.stride(0) == 0:
             raise UnsupportedError(f"{WHO}: {array.name} of {array.part}: chips share what moves")
         return tensor
 
-    def _begin(self) -> dict[str, bool]:
-        """Give every place its first memory; say which had none."""
-        engine, fresh = self.engine, {}
+    def _begin(self) -> None:
+        """Give every place its first memory; note which had none."""
+        engine = self.engine
         for block in engine.plan.blocks:
             made = engine._transforms[block.place.key]
             like = engine.params.flat.new_zeros(1).expand(self._shape(block.shape))
-            fresh[block.place.key] = made.begin(like)
-        return fresh
+            self._fresh[block.place.key] = made.begin(like)
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         chips = self.engine.params.replicas
@@ -154,6 +167,11 @@ class Ready:
             for block in engine.plan.blocks:
                 if not (block.place.gate and engine._free() == "0"):
                     engine._transforms[block.place.key].applied = step + steps - 1
+
+
+def _moves(array: Array) -> bool:
+    """Whether the memory of an array may be another after data were clamped anew."""
+    return array.kind not in ("keys", "fixed", "drawn") or array.name == "free"
 
 
 def _address(array: np.ndarray) -> ctypes.c_void_p:

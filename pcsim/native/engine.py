@@ -97,6 +97,8 @@ class Native(Planned):
         )
         self.threads = torch.get_num_threads() if threads is None else threads
         self._ready: Ready | None = None
+        self._calls: dict[tuple[int, str], Ready] = {}
+        """Calls that were made ready before, by what they are for."""
         self._codes: dict[tuple[int, str], tuple[Program, ctypes.CDLL]] = {}
         code(self.program_source())
 
@@ -104,7 +106,7 @@ class Native(Planned):
         """Return the code for one sample with everything clamped."""
         return self._compose(1, "0").source
 
-    @property
+    @cached_property
     def _transforms(self) -> dict[str, Transform]:
         """What hardware does, by place, with its memory."""
         return {made.key: made for made in self.chips.transforms()} if self.chips else {}
@@ -139,13 +141,18 @@ class Native(Planned):
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint; the tensors of clamped data are used as they are."""
         super().restore(state)
-        self._ready = None
+        self._forget()
         self.note_clamps(state.get("mask"))
 
     def stop(self, chips: Tensor) -> None:
         """Let chips (chip,) leave: nothing of theirs moves from now on."""
         super().stop(chips)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Make every call ready anew."""
         self._ready = None
+        self._calls = {}
 
     # ---- steps
 
@@ -190,7 +197,11 @@ class Native(Planned):
             self._codes[key] = (program, code(program.source))
         if isinstance(flow, ErrorFlow):
             flow.keep_floors()
-        return Ready(self, *self._codes[key])
+        if (known := self._calls.get(key)) is not None:
+            known.again()
+            return known
+        self._calls[key] = Ready(self, *self._codes[key])
+        return self._calls[key]
 
     # ---- what the code is given
 

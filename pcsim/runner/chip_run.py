@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from math import exp
 from pathlib import Path
 
@@ -134,24 +134,24 @@ class ChipRun:
     def _normal(self, state: str, like: Tensor) -> Tensor:
         return self.noise.draw(f"soma.{state}", "normal", like, self.engine.steps)
 
-    @property
+    @cached_property
     def total_steps(self) -> int:
         """Time steps of the whole run (an automatic one may stop earlier)."""
         if self.config.run.automatic:
             return self.config.convergence.max_steps
         return self._presentations * self.config.learning.epochs * self._period
 
-    @property
+    @cached_property
     def _presentations(self) -> int:
         """Presentations of one epoch."""
         return len(self.task.train.x) // self.samples
 
-    @property
+    @cached_property
     def _period(self) -> int:
         """Time steps of one presentation."""
         return self.timing.present + self._settle
 
-    @property
+    @cached_property
     def _switches(self) -> bool:
         """Whether anything happens between presentations: other data, a reset, a label let go."""
         if self.config.run.automatic:
@@ -257,7 +257,7 @@ class ChipRun:
             elif index >= skip:
                 yield from self.present(clamps)
 
-    @property
+    @cached_property
     def _settle(self) -> int:
         """Time steps at the start of a presentation without a label; only a label can be let go."""
         return self.timing.settle if self.config.data.mode == "supervised" else 0
@@ -318,17 +318,33 @@ class ChipRun:
         engine = self.engine
         tau = self.config.stream.tau_label
         follow = 1 - exp(-engine.dt / tau) if tau else 0.0
-        for _ in range(steps):
+        for step in range(engine.steps + 1, engine.steps + steps + 1):
             self._between_steps = False
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
                 engine.clamp_moved(0, self.label)
-            self.recorder.before_step()
+            looked_at = self._looked_at(step)
+            if looked_at:
+                self.recorder.before_step()
             yield
-            self._after_step()
+            if looked_at:
+                self._look()
+            self._between_steps = True
+            if self._checkpoint:
+                self._checkpoint.maybe_save()
+            self._stop.check()
 
-    def _after_step(self) -> None:
-        """Record and judge; then the run can be interrupted."""
+    def _looked_at(self, step: int) -> bool:
+        """Whether anything is recorded or judged behind this step: most pass unseen."""
+        return (
+            step % self._period == 0
+            or step % self.recorder.every == 0
+            or step in (1, self.total_steps)
+            or self.config.run.automatic
+        )
+
+    def _look(self) -> None:
+        """Record and judge what a step has brought."""
         self._keep_initial()
         recorded = self.recorder.after_step()
         if self.config.run.automatic:
@@ -338,12 +354,10 @@ class ChipRun:
             self.keep_accuracy()
         if self.decided or self.engine.steps == self.total_steps:
             self._end()
-        self._between_steps = True
         if recorded and self._report:
+            # said when the run can be interrupted, as its listener may do that
+            self._between_steps = True
             self._report(self._status())
-        if self._checkpoint:
-            self._checkpoint.maybe_save()
-        self._stop.check()
 
     def _end(self) -> None:
         """Record what belongs to the end of the run."""

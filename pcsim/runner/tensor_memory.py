@@ -22,6 +22,11 @@ class TensorMemory(TorchDispatchMode):
         self._ignored = {_address(tensor) for tensor in ignored}
         self._known: dict[int, tuple[Any, int]] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is traced here: torch need not load its compiler, which takes seconds."""
+        return False
+
     def __torch_dispatch__(
         self,
         func: Callable[..., Any],

@@ -9,7 +9,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -86,17 +86,24 @@ _GLOBALS = {"__builtins__": {"__import__": __import__}}
 """Torch may import a part of itself at its first use; an expression has no name for it."""
 
 
+@lru_cache(maxsize=4096)
+def _checked(text: str) -> tuple[str, frozenset[str]]:
+    """Return a checked expression as Python writes it, and its symbols without the functions."""
+    body = parsed(text).body
+    return ast.unparse(body), frozenset(names_in(body))
+
+
 class Expression:
     """A checked expression; `names` are the symbols it needs."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._tree = parsed(text)
+        self._plain, self.names = _checked(text)
 
-    @cached_property
-    def names(self) -> frozenset[str]:
-        """Symbols without the functions."""
-        return frozenset(names_in(self._tree.body))
+    @property
+    def _tree(self) -> ast.expr:
+        """A tree of one's own, to be changed."""
+        return ast.parse(self._plain, mode="eval").body
 
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
         """Return a function of the other symbols; what depends on `fixed` alone is computed now.
@@ -104,7 +111,7 @@ class Expression:
         A part that occurs several times is computed once.
         """
         hoist = _Hoist(fixed)
-        hoisted = hoist.visit(_copy(self._tree.body))
+        hoisted = hoist.visit(self._tree)
         body = ast.Expression(rewritten(_Share(hoisted).visit(hoisted)))
         code = compile(ast.fix_missing_locations(body), f"<{self.text}>", "eval")
         scope = FUNCTIONS | _IN_PLACE | dict(fixed) | hoist.values
@@ -120,7 +127,7 @@ class Expression:
 
     def renamed(self, names: Mapping[str, str]) -> str:
         """Return the text with symbols replaced by other text, in brackets where needed."""
-        tree = _Rename(names).visit(_copy(self._tree.body))
+        tree = _Rename(names).visit(self._tree)
         return ast.unparse(tree)
 
 

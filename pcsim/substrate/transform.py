@@ -207,7 +207,11 @@ class Transform:
 
     def held(self, name: str) -> Tensor:
         """Return one memory by the name that it has in checkpoints."""
-        return self.memory()[name]
+        for part in self.parts:
+            for own, value in part.memory.items():
+                if name == f"{part.effect.name}.{own}.{self.key}":
+                    return value
+        raise KeyError(name)
 
     def memory(self) -> dict[str, Tensor]:
         """Return all memory by name, for checkpoints and records."""
