@@ -74,11 +74,13 @@ def packed(arrays: Arrays, **attrs: Attr) -> Result:
         name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
         for name, value in arrays.items()
     }
-    variables = {
-        name: Variable(tuple(f"{name}.{k}" for k in range(value.ndim)), value.copy())
-        for name, value in plain.items()
-    }
+    variables = {name: Variable(_axes(value.shape), value.copy()) for name, value in plain.items()}
     return Result(variables, {}, attrs)
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Name axes by their lengths: arrays share those that are as long, so that few are stored."""
+    return tuple(f"of{size}.{shape[:k].count(size)}" for k, size in enumerate(shape))
 
 
 def under(part: str, arrays: Arrays) -> dict[str, torch.Tensor | np.ndarray]:
