@@ -7,8 +7,21 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
-PARTS = 8
-"""Parts of a population that each thread takes, one after the other, if all are alike."""
+PARTS = 4
+"""Every take is this part of what one thread's share of the rest would be."""
+
+
+def takes(chips: int, threads: int) -> list[tuple[int, int]]:
+    """Return which chips are taken together: many at first, and one by one at the end.
+
+    Few calls, and nobody waits for longer than one chip takes.
+    """
+    found, first = list[tuple[int, int]](), 0
+    while first < chips:
+        last = first + max(1, (chips - first) // (PARTS * threads))
+        found.append((first, last))
+        first = last
+    return found
 
 
 def share(work: Callable[[int, int, int], None], chips: int, threads: int) -> None:
@@ -20,12 +33,11 @@ def share(work: Callable[[int, int, int], None], chips: int, threads: int) -> No
     if threads <= 1:
         work(0, 0, chips)
         return
-    some = max(1, chips // (PARTS * threads))
-    firsts = iter(range(0, chips, some))
+    left = iter(takes(chips, threads))
 
     def take(thread: int) -> None:
-        for first in firsts:
-            work(thread, first, min(first + some, chips))
+        for first, last in left:
+            work(thread, first, last)
 
     others = [_pool(threads - 1, os.getpid()).submit(take, n) for n in range(1, threads)]
     try:

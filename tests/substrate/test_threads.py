@@ -1,11 +1,12 @@
 """Chips over threads: each is done once, by whoever is free, and an error is told."""
 
+import math
 import threading
 import time
 
 import pytest
 
-from pcsim.native.threads import share
+from pcsim.native.threads import share, takes
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -41,3 +42,14 @@ def test_what_goes_wrong_in_a_thread_is_told():
 
     with pytest.raises(ValueError, match="chip"):
         share(work, 8, 2)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("chips", [1, 64, 10_000])
+def test_takes_are_few_and_the_last_ones_single(chips, threads):
+    """Whoever is last waits for one chip; a take for each chip would cost a call for each."""
+    found = takes(chips, threads)
+    assert [n for first, last in found for n in range(first, last)] == list(range(chips))
+    assert found[-1] == (chips - 1, chips)
+    assert found[0][1] <= max(1, chips / threads / 4)
+    assert len(found) <= 4 * threads * (1 + math.log(chips))
