@@ -53,6 +53,18 @@ class Elements:
     offset: str = ""
     """Added to the number of an element where random numbers are drawn: `first + `."""
 
+    def at(self, text: str) -> str:
+        """Return what is written of element (i, j) for an element e, whose row is not asked for."""
+        return text.replace(f"[i*{self.pre} + j]", "[e]")
+
+    def where(self, chosen: str, lines: Sequence[str]) -> list[str]:
+        """Return the lines that say which element is number b of those chosen."""
+        found = [f"const int e = {chosen}[b];"]
+        for name, how in (("i", "/"), ("j", "%")):  # divisions, only where somebody needs them
+            if any(f"[{name}]" in line for line in lines):
+                found.append(f"const int {name} = e {how} {self.pre};")
+        return found
+
     @property
     def values(self) -> list[tuple[str, str]]:
         """Symbols that are values of their own, not expressions of others, with their C names."""
@@ -196,14 +208,13 @@ class Devices(Writer):
         local = array.local | {name: f"{c}[e - i0*{array.pre}]" for name, c in held.items()}
         known = array.symbols(local)
         loop = f"for (int b = 0; b < ({count} + 15) / 16 * 16; b++)"
-        where = f"const int e = {open_}[b], i = e / {array.pre}, j = e % {array.pre};"
         own = {f"${each.variable}": each for each in noise}
         taken: dict[str, str] = {}
         before: list[str] = []
         gather: list[str] = []
 
         def leaf(name: str) -> str:
-            text = known(name) if name not in own else ""
+            text = array.at(known(name)) if name not in own else ""
             if name not in own and not text.endswith("]"):
                 return text
             if name not in taken:
@@ -238,13 +249,13 @@ class Devices(Writer):
             c = self._fresh("given")
             self._scratch(c, size)
             work.append(f"{c}[b] = {value};")
-            scatter.append(f"{to} {c}[b];")
-        used = "(void)i, (void)j;"
+            scatter.append(f"{array.at(to)} {c}[b];")
+        back = f"for (int b = 0; b < {count}; b++)"
         return [
             *before,
-            *([f"{loop} {{", where, used, *gather, "}"] if gather else []),
+            *([f"{loop} {{", *array.where(open_, gather), *gather, "}"] if gather else []),
             *["#pragma omp simd", f"{loop} {{", *work, "}"],
-            *[f"for (int b = 0; b < {count}; b++) {{", where, used, *scatter, "}"],
+            *[f"{back} {{", *array.where(open_, scatter), *scatter, "}"],
         ]
 
 

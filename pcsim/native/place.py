@@ -24,7 +24,16 @@ from pcsim.native.formula import Node, apply, evaluate, names, number, parse, sy
 from pcsim.native.threads import share
 from pcsim.native.writer import Array, Program, Value, Var, prelude
 from pcsim.substrate.effect import Effect
+from pcsim.substrate.noise import Seeded
 
+WHO = "engine native"
+ARGUMENTS = (
+    *(ctypes.c_void_p,) * 4,
+    *(ctypes.c_int64,) * 2,
+    *(ctypes.c_uint64,) * 2,
+    *(ctypes.c_int,) * 4,
+)
+"""What the code of a place takes."""
 PARALLEL = 1 << 17
 """Elements from which on chips are divided among threads."""
 AT = {"element": "[i*pre + j]", "row": "[i]", "column": "[j]", "one": "[0]"}
@@ -164,6 +173,41 @@ class Code:
     fixed: dict[str, Tensor]
     """What is fixed per chip and element, in memory of its own."""
     numbers: dict[tuple[float, ...], np.ndarray]
+    calls: dict[torch.Size, Call]
+    """By the shape of a signal: what need not be found again."""
+
+
+class Call:
+    """The code of a place with the memory it works on, for signals of one shape."""
+
+    def __init__(self, code: Code, shape: torch.Size, noise: Seeded) -> None:
+        chips, post, pre = shape
+        self.noise = noise
+        self.post, self.pre = _reshaped(post, pre, code.size) if code.flat else (post, pre)
+        self.band = min(self.post, max(1, code.size // max(1, self.pre)))
+        arrays = code.program.arrays
+        self.pointers = (ctypes.c_void_p * len(arrays))()
+        self.strides = (ctypes.c_int64 * len(arrays))()
+        self.moving: list[tuple[int, Array]] = []
+        """Arrays that are elsewhere at every call, by their number."""
+        self._held: list[np.ndarray] = []
+        for n, array in enumerate(arrays):
+            if array.kind == "keys":
+                keys = np.ascontiguousarray(noise.keys(array.part, chips))
+                self._held.append(keys)
+                self.pointers[n], self.strides[n] = keys.ctypes.data, 1
+            elif array.kind == "given" and array.name in code.fixed:
+                self.put(n, code.fixed[array.name], chips)
+            else:
+                self.moving.append((n, array))
+
+    def put(self, n: int, tensor: Tensor, chips: int) -> None:
+        """Let array n be a tensor (chip, row, column), or one that all chips share."""
+        rows = tensor.shape[0] if tensor.ndim == 3 else 1
+        if rows not in (1, chips):
+            raise UnsupportedError(f"{WHO}: {tuple(tensor.shape)} numbers for {chips} chips")
+        self.pointers[n] = tensor.data_ptr()
+        self.strides[n] = 0 if rows == 1 else tensor.stride(0)
 
 
 class Place:
@@ -173,9 +217,19 @@ class Place:
         """`once`: nobody asks this place twice in one time step."""
         self.parts, self.once = parts, once
         self._codes: dict[tuple[object, ...], Code | None] = {}
+        self._known: dict[tuple[object, ...], Code | None] = {}
+        """Codes by shapes, which are looked up faster than kinds."""
+        self._scratch: dict[tuple[int, int, torch.dtype], np.ndarray] = {}
 
     def code(self, s: Tensor, symbols: Mapping[str, Value]) -> Code | None:
         """Return the code for a signal and its symbols, compiled now if it never was."""
+        shapes = [value.shape if isinstance(value, Tensor) else None for value in symbols.values()]
+        key = (s.dtype, s.shape[2], *symbols, *shapes)
+        if key not in self._known:
+            self._known[key] = self._code(s, symbols)
+        return self._known[key]
+
+    def _code(self, s: Tensor, symbols: Mapping[str, Value]) -> Code | None:
         kinds = {
             name: kind_of(value) if isinstance(value, Tensor) else "number"
             for name, value in symbols.items()
@@ -195,14 +249,14 @@ class Place:
         if made.code is None:
             return None
         function = made.code.place
-        function.restype = None
+        function.restype, function.argtypes = None, ARGUMENTS
         fixed = {
             f"{name}@{n}": value.to(dtype).contiguous()
             for n, part in enumerate(self.parts)
             for name, value in part.fixed.items()
             if isinstance(value, Tensor)
         }
-        return Code(composer.out, composer.flat, size, function, fixed, {})
+        return Code(composer.out, composer.flat, size, function, fixed, {}, {})
 
     def run(
         self,
@@ -210,72 +264,69 @@ class Place:
         s: Tensor,
         symbols: Mapping[str, Value],
         when: tuple[int, int, bool],
-        keys: Callable[[str, int], np.ndarray],
+        noise: Seeded,
     ) -> Tensor:
         """Return the signal behind all effects.
 
         `when` is the time step, the elements of each chip before those of the signal, and whether
-        memory moves; `keys` gives those of a source for so many chips.
+        memory moves; `noise` gives the keys of a source for so many chips.
         """
-        (chips, post, pre), (step, before, moves) = s.shape, when
+        chips, (step, before, moves) = s.shape[0], when
         out = torch.empty(s.shape, dtype=s.dtype)
-        held: list[object] = []
-        pointers, strides = [], []
-        for array in code.program.arrays:
-            if array.kind == "keys":
-                of_chips = np.ascontiguousarray(keys(array.part, chips))
-                held.append(of_chips)
-                pointers.append(of_chips.ctypes.data)
-                strides.append(1)
-                continue
-            tensor = self._tensor(array, code, s, symbols, out)
-            held.append(tensor)
-            pointers.append(tensor.data_ptr())
-            strides.append(0 if tensor.ndim < 3 or len(tensor) == 1 else tensor.stride(0))
-        post, pre = _reshaped(post, pre, code.size) if code.flat else (post, pre)
-        band = min(post, max(1, code.size // max(1, pre)))
-        c_pointers = (ctypes.c_void_p * len(pointers))(*pointers)
-        c_strides = (ctypes.c_int64 * len(strides))(*strides)
-        numbers = self._numbers(code, symbols)
+        call = code.calls.get(s.shape)
+        if call is None or call.noise is not noise:
+            call = code.calls[s.shape] = Call(code, s.shape, noise)
+        held = [(n, self._tensor(array, s, symbols, out)) for n, array in call.moving]
+        for n, tensor in held:
+            call.put(n, tensor, chips)
+        numbers = self._numbers(code, symbols).ctypes.data
 
-        def part(_: int, first: int, last: int) -> None:
-            scratch = np.empty(code.program.scratch + 32, dtype=_NUMPY[s.dtype])
+        def part(thread: int, first: int, last: int) -> None:
             code.function(
-                c_pointers,
-                c_strides,
-                ctypes.c_void_p(numbers.ctypes.data),
-                ctypes.c_void_p(scratch.ctypes.data),
-                ctypes.c_int64(first),
-                ctypes.c_int64(last),
-                ctypes.c_uint64(step),
-                ctypes.c_uint64(before),
-                ctypes.c_int(post),
-                ctypes.c_int(pre),
-                ctypes.c_int(band),
-                ctypes.c_int(moves),
+                call.pointers,
+                call.strides,
+                numbers,
+                self._room(thread, code, s.dtype),
+                first,
+                last,
+                step,
+                before,
+                call.post,
+                call.pre,
+                call.band,
+                moves,
             )
 
         share(part, chips, torch.get_num_threads() if s.numel() >= PARALLEL else 1)
         return out
 
+    def _room(self, thread: int, code: Code, dtype: torch.dtype) -> int:
+        """Return the address of a thread's working memory."""
+        key = (thread, code.program.scratch, dtype)
+        if key not in self._scratch:
+            self._scratch[key] = np.empty(code.program.scratch + 32, dtype=_NUMPY[dtype])
+        return self._scratch[key].ctypes.data
+
     def _tensor(
-        self, array: Array, code: Code, s: Tensor, symbols: Mapping[str, Value], out: Tensor
+        self, array: Array, s: Tensor, symbols: Mapping[str, Value], out: Tensor
     ) -> Tensor:
-        """Return an array that the code takes: (chip, row, column), or one for all chips."""
-        name = array.name
+        """Return an array that is elsewhere at every call."""
         if array.kind == "out":
             return out
         if array.kind == "memory":
-            short, _, n = name.partition("@")
+            short, _, n = array.name.partition("@")
             memory = self.parts[int(n)].memory
-            memory[short] = memory[short].contiguous()
+            if not memory[short].is_contiguous():
+                memory[short] = memory[short].contiguous()
             return memory[short]
-        given = s if array.kind == "signal" else code.fixed.get(name, symbols.get(name))
+        given = s if array.kind == "signal" else symbols[array.name]
         assert isinstance(given, Tensor)
-        given = given.to(s.dtype)
-        if given.ndim == 3 and len(given) == s.shape[0] and given[0].is_contiguous():
+        if given.dtype != s.dtype:
+            given = given.to(s.dtype)
+        if given.is_contiguous():
             return given
-        return given.contiguous()
+        rows = given.ndim == 3 and given.shape[0] == s.shape[0] and given[0].is_contiguous()
+        return given if rows else given.contiguous()
 
     def _numbers(self, code: Code, symbols: Mapping[str, Value]) -> np.ndarray:
         given = {n: float(v) for n, v in symbols.items() if not isinstance(v, Tensor)}

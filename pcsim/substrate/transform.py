@@ -148,7 +148,7 @@ class Transform:
         if (code := place.code(s, known)) is None:
             return None
         moves = self.begin(s) or not again
-        return place.run(code, s, known, (self.clock.step, self._before(s), moves), noise.keys)
+        return place.run(code, s, known, (self.clock.step, self._before(s), moves), noise)
 
     def _before(self, like: Tensor) -> int:
         """Return the elements of each chip before those of a signal."""
