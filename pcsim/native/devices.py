@@ -149,12 +149,14 @@ class Devices(Writer):
                 inner.append(f"{place} += works ? R(0.0) : {value};")
             else:
                 inner.append(f"{place} = works ? {place} : {value};")
-        for name, value in array.values:
-            c = self._fresh(value)
-            self._scratch(c, size)
-            inner.append(f"{c}{here} = {value};")
-            held[name] = c
         whole = [replaced(root, kept) for root in roots]
+        needed = names(*whole)
+        for name, value in array.values:
+            if name in needed:
+                c = self._fresh(value)
+                self._scratch(c, size)
+                inner.append(f"{c}{here} = {value};")
+                held[name] = c
         drawn = [each for each in noise if f"${each.variable}" not in local]
         few = self._at_open(array, whole, held, drawn, open_, count)
         take = f"INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});"
@@ -262,8 +264,7 @@ class Devices(Writer):
 def _worth(roots: Sequence[Node]) -> int:
     """Return how many elements are computed in the time in which one is taken and put back.
 
-    Vectors take elements as they come; the more functions there are, the more a law costs wherever
-    it is computed.
+    Vectors take elements as they come, but a law of many functions costs more than the rest.
     """
     functions = sum(COSTS.get(node.kind, 0) for node in walk(*roots))
-    return 4 if not functions else 2 if functions <= 8 else 1
+    return 4 if functions <= 8 else 1

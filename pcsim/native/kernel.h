@@ -236,20 +236,35 @@ static inline int OPEN(const uint8_t *restrict busy, int count)
     return found;
 }
 
-/* Write first + n for every n < count with busy[n] != 0; return how many. Behind busy is room.
- * The last vector of 16 is filled with the first of them: work on it is done in whole vectors.
+/* Where the bits of a byte are set: their numbers from the lowest on, a byte each */
+static uint64_t POSITIONS[256];
+__attribute__((constructor)) static void positions(void)
+{
+    for (int bits = 0; bits < 256; bits++)
+        for (int m = 0, at = 0; m < 8; m++)
+            if (bits >> m & 1)
+                POSITIONS[bits] |= (uint64_t)m << (8 * at++);
+}
+
+/* Write first + n for every n < count with busy[n] == 1, else 0; return how many. Behind busy and
+ * out is room for 8. The last vector of 16 is filled with the first of them: work on it is done in
+ * whole vectors.
  */
 static inline int INDICES(uint8_t *restrict busy, int count, int first, int32_t *restrict out)
 {
     int found = 0;
     memset(busy + count, 0, 8);
     for (int n = 0; n < count; n += 8) {
-        uint64_t eight;
+        uint64_t eight, places;
         memcpy(&eight, busy + n, 8);
-        for (int m = 0; eight && m < 8; m++) {
-            out[found] = first + n + m;
-            found += busy[n + m];
-        }
+        /* the eight bytes as the bits of one, the first byte lowest */
+        const unsigned bits = (unsigned)((eight * 0x0102040810204080) >> 56);
+        uint8_t place[8];
+        places = POSITIONS[bits];
+        memcpy(place, &places, 8);
+        for (int m = 0; m < 8; m++)
+            out[found + m] = first + n + place[m];
+        found += __builtin_popcount(bits);
     }
     for (int m = found; m % 16; m++)
         out[m] = out[0];

@@ -307,9 +307,7 @@ class Place:
             self._scratch[key] = np.empty(code.program.scratch + 32, dtype=_NUMPY[dtype])
         return self._scratch[key].ctypes.data
 
-    def _tensor(
-        self, array: Array, s: Tensor, symbols: Mapping[str, Value], out: Tensor
-    ) -> Tensor:
+    def _tensor(self, array: Array, s: Tensor, symbols: Mapping[str, Value], out: Tensor) -> Tensor:
         """Return an array that is elsewhere at every call."""
         if array.kind == "out":
             return out

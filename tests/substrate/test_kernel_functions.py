@@ -33,6 +33,10 @@ void products(int M, int K, const REAL *a, const REAL *right, const REAL *left, 
     COLUMNS(M, K, a, left, columns);
     *sum = SUM(M * K, a);
 }
+int indices(uint8_t *busy, int count, int first, int32_t *out)
+{
+    return INDICES(busy, count, first, out);
+}
 """
 PRECISIONS = [np.float32, np.float64]
 
@@ -123,3 +127,19 @@ def test_products_and_sums(precision, shape):
     np.testing.assert_allclose(rows, a.astype(float) @ right, **near)
     np.testing.assert_allclose(columns, left @ a.astype(float), **near)
     np.testing.assert_allclose(total[0], a.astype(float).sum(), **near)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 1.0])
+@pytest.mark.parametrize("count", [1, 7, 64, 1003])
+def test_what_is_busy_is_found_in_order_and_vectors_are_whole(count, share):
+    rng = np.random.default_rng(count)
+    busy = np.full(count + 8, 1, np.uint8)  # what stands behind the last one is not looked at
+    busy[:count] = rng.random(count) < share
+    expected = 5 + np.flatnonzero(busy[:count])
+    out = np.full(count + 16, -1, np.int32)
+    call = compiled(np.float32).indices
+    found = call(ctypes.c_void_p(busy.ctypes.data), count, 5, ctypes.c_void_p(out.ctypes.data))
+    assert found == len(expected)
+    np.testing.assert_array_equal(out[:found], expected)
+    if found:
+        np.testing.assert_array_equal(out[found : -(-found // 16) * 16], expected[0])
