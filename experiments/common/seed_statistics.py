@@ -83,6 +83,14 @@ def judge_greater(difference: Interval) -> Verdict:
     return Verdict.FAILS if difference.high < 0 else Verdict.OPEN
 
 
+def judge_as_large(difference: Interval, claimed: float) -> Verdict:
+    """Judge a > b by as much as is claimed: it fails where the interval lies below that, too."""
+    found = judge_greater(difference)
+    if found is Verdict.OPEN and difference.high < claimed:
+        return Verdict.FAILS
+    return found
+
+
 def judge_comparable(difference: Interval, margin: float) -> Verdict:
     """Judge |a − b| < margin: undecided while the interval of a − b contains an end of ±margin."""
     if -margin < difference.low and difference.high < margin:

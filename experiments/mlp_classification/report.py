@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,8 +20,8 @@ from ..common.seed_statistics import (
     Floats,
     Interval,
     interval,
+    judge_as_large,
     judge_comparable,
-    judge_greater,
     seeds_needed,
 )
 from ..common.styles import STYLES
@@ -94,7 +95,8 @@ def judge(result: Result) -> list[Claim]:
             if not means[0] > means[1]:
                 continue  # the paper does not say so of this data set
             text = f"{better} is better than {worse} ({means[0]:g} against {means[1]:g} %)"
-            made.append(compare(result, data, (better, worse), text, judge_greater))
+            large = partial(judge_as_large, claimed=(means[0] - means[1]) / 100)
+            made.append(compare(result, data, (better, worse), text, large))
         if "Z-IL" in rules:
             gain = difference(result, data, "Z-IL", "BP")
             text = f"{data}: Z-IL is as accurate as BP with BP's settings, as it must be"
@@ -192,7 +194,9 @@ def _draw_accuracies(axes: Axes, result: Result, data: str) -> None:
         if (reference := PAPER.get((data, rule))) is not None:
             label = "the paper, mean ±" if k == 0 else None
             axes.errorbar(k + 0.2, *reference, color="0.45", fmt="_", capsize=3, label=label)
-    axes.set_xticks(range(len(rules)), rules)
+    long = any(len(rule) > 6 for rule in rules)
+    turned: dict[str, Any] = {"rotation": 20, "ha": "right", "fontsize": "small"} if long else {}
+    axes.set_xticks(range(len(rules)), rules, **turned)
     axes.set(ylabel="test accuracy, %")
     axes.grid(alpha=0.25)
 
