@@ -4,8 +4,8 @@ Each preset is one `pcsim check` as a chip runs that nobody controls: one sample
 carried over, nothing reset, the learning rate of every rule chosen on held-out samples. The ideal
 rules, which are the same for all presets, run once. Checks are kept: an interrupted study goes on.
 
-    pcsim experiment presets                       8 chips × 3 seeds, ideal rules beside them
-    pcsim experiment presets --scale paper         as `pcsim check`: 32 chips, PC and BP on each
+    pcsim experiment presets                       as `pcsim check`, ideal rules beside the chips
+    pcsim experiment presets --scale paper         PC and BP on every chip too
     pcsim experiment presets --scale idealised     8 samples side by side, states reset
 
 The table goes to `presets_SCALE.csv`; `docs/presets.md` shows the one that is beside this file.
@@ -58,7 +58,7 @@ class Scale:
 
 PAGE = "presets.md"
 SCALES = {
-    "small": Scale(500, 8, "ideal"),
+    "small": Scale(1000, 32, "ideal"),
     "paper": Scale(1000, 32, True),
     "idealised": Scale(500, 8, "ideal", idealised=True),
 }
