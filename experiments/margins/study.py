@@ -60,12 +60,13 @@ class Scale:
 CASES = (
     ("ecram_li", "device.dw_min", GROW),
     ("ecram_li", "device.cycle_noise", GROW),
-    ("cmos_capacitor", "device.dw_min", GROW),
+    ("gokmen_vlasov", "device.dw_min", GROW),
+    ("gokmen_vlasov", "device.cycle_noise", GROW),
     ("cmos_capacitor", "device.range", SHRINK),
 )
 PAGE = "margins_study.md"
 SCALES = {
-    "small": Scale(400, 16, 16, 24, 3, CASES[:2]),
+    "small": Scale(400, 16, 16, 24, 3, CASES),
     "paper": Scale(1000, 32, 32, 128, 6, CASES),
 }
 
@@ -133,9 +134,10 @@ def main(out: Path, scale: str) -> None:
             watch=_watch,
             rows=rows.folder,
         )
-    measured, counted, edges = [], [], []
+    measured, counted, edges, trains = [], [], [], []
     for preset, path, way in size.cases:
         one = found[preset]
+        trains.append(one.trains)
         value = next(n.value for n in one.numbers if n.path == path)
         values = [value * 2.0 ** (way * place) for place in size.places]
         counted.append(shares(one.check, size, values, path, rows))
@@ -150,6 +152,7 @@ def main(out: Path, scale: str) -> None:
             "brute_force": Variable(("case",), np.array(edges)),
             "share": Variable(("case", "place"), np.array(counted)),
             "way": Variable(("case",), np.array([way for *_, way in size.cases])),
+            "trains": Variable(("case",), np.array(trains)),
         },
         {
             "case": np.array(names),
@@ -182,20 +185,27 @@ def inside(result: Result) -> Array:
 def table(result: Result) -> Table:
     """Return margins beside brute force, as factors."""
     made = Table(title="factor at which the verdict changes")
-    for column in ("number", "margin", "interval", "brute force", "inside"):
-        made.add_column(column, justify="left" if column == "number" else "right")
+    for column in ("number", "asked", "margin", "interval", "brute force", "inside"):
+        made.add_column(column, justify="left" if column in ("number", "asked") else "right")
     rows = zip(
         result["case"],
         result["way"],
+        result["trains"],
         result["margin"],
         result["brute_force"],
         inside(result),
         strict=True,
     )
-    for name, way, (value, low, high), truth, hit in rows:
-        words = [factor(one, int(way)) for one in (value, low, high, truth)]
+    for name, way, trains, (value, low, high), truth, hit in rows:
+        asked = f"{'may' if trains else 'must'} {'grow' if way == GROW else 'shrink'}"
+        words = [factor(end, int(way)) for end in (value, low, high, truth)]
         made.add_row(
-            str(name), words[0], f"{words[1]} to {words[2]}", words[3], "yes" if hit else "no"
+            str(name),
+            asked,
+            words[0],
+            f"{words[1]} to {words[2]}",
+            words[3],
+            "yes" if hit else "no",
         )
     return made
 
