@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 from adapter import Gap, differences
+from brian2 import prefs
 from brian_adapter import CYTHON, NUMPY
 from cases import CASES
 from continuous_adapter import CONTINUOUS
@@ -123,11 +124,21 @@ def test_a_change_of_one_part_in_a_billion_is_seen():
     assert max(differences(reference(case.name), found, set()).values()) > LIMIT
 
 
+@pytest.fixture
+def compiled_fast():
+    """Without optimisation, which takes most of a compiler's time and none of the meaning."""
+    name = "codegen.cpp.extra_compile_args"
+    before = prefs[name]
+    prefs[name] = ["-w", "-O0", "-g0"]
+    yield
+    prefs[name] = before
+
+
 @pytest.mark.skipif(
     not (shutil.which("gcc") or shutil.which("clang")), reason="Cython needs a C++ compiler"
 )
 @pytest.mark.parametrize("name", ["one map, late", "one map, lags"])
-def test_compiled_code(name):
+def test_compiled_code(name, compiled_fast):
     """Each of Brian2's objects is compiled, once per machine: few cases, in which much happens."""
     found = compared(CYTHON, CASES[name])
     assert max(found.values()) <= LIMIT, found
