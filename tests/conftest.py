@@ -1,5 +1,7 @@
 """Marks that follow from where a test is: what needs Brian2 or ngspice says so."""
 
+import gc
+
 import pytest
 
 ENGINES = ("brian", "spice")
@@ -12,3 +14,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for engine in ENGINES:
             if item.path.parent.name == engine or engine in case:
                 item.add_marker(engine)
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at what was imported."""
+    _keep_what_is_there()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor at what tests have left in caches: Brian2's are large, and it collects in every run."""
+    if item.get_closest_marker("brian") or (nextitem and nextitem.path != item.path):
+        _keep_what_is_there()
+
+
+def _keep_what_is_there() -> None:
+    """Take what is no garbage now out of all later collections."""
+    gc.collect()
+    gc.freeze()

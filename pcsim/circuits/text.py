@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pcsim.circuits.blocks import Block
 from pcsim.errors import ConfigError
 
 Role = Literal["state", "value", "sum", "given"]
+_WORD = re.compile(r"\w+")
 _LINE = re.compile(
     r"^(?:d(?P<state>\w+)/dt|(?P<name>\w+))\s*(?:=\s*(?P<text>.*?))?\s*:\s*(?P<unit>\w+)"
     r"\s*(?:\((?P<flags>[^)]*)\))?\s*(?:\#\s*(?P<note>.*))?$"
@@ -57,8 +59,13 @@ def to_text(lines: Sequence[str]) -> str:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether a name stands in the equations as a word of its own, outside comments."""
-    code = " ".join(line.partition("#")[0] for line in text.splitlines())
-    return name in "".join(c if c.isalnum() or c == "_" else " " for c in code).split()
+    return name in _words(text)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of some equations; every name is looked for in the same text."""
+    return frozenset(w for line in text.splitlines() for w in _WORD.findall(line.partition("#")[0]))
 
 
 def refuse_meant(text: str, blocks: Sequence[Block]) -> None:
