@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Protocol
 
 from pcsim import store
 from pcsim.config import Config
@@ -16,6 +15,7 @@ from pcsim.runner import checkpoint
 from pcsim.runner.automatic import Automatic
 from pcsim.runner.chip_run import ChipRun
 from pcsim.runner.recorder import trajectories_of
+from pcsim.runner.resumable import Resumable
 from pcsim.runner.training import Training
 from pcsim.status import Report
 from pcsim.store import Result
@@ -87,27 +87,14 @@ def _check_trajectories(path: Path, config: Config, overwrite: bool) -> None:
         )
 
 
-class Job(Protocol):
-    """One run, of whatever kind: training in epochs, an automatic run, or chips in time."""
-
-    def run(self, report: Report | None, save_to: Path | None, /) -> None:
-        """Go on from the checkpoint beside `save_to` to the end, and keep one there meanwhile."""
-
-    def result(self) -> Result:
-        """Return what the run has come to."""
-
-    def interrupted(self) -> str:
-        """Save what the run could go on from, and say how far it is."""
-
-
-def job_of(config: Config) -> Job:
+def job_of(config: Config) -> Resumable:
     """Return the run that a configuration describes."""
     if config.run.backend != "discrete":
         return ChipRun(config)
     return Automatic(config) if config.run.automatic else Training(config)
 
 
-def _execute(job: Job, out: Path | None, report: Report | None) -> Result:
+def _execute(job: Resumable, out: Path | None, report: Report | None) -> Result:
     try:
         job.run(report, out)
         return job.result()

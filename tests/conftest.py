@@ -32,3 +32,14 @@ def _keep_what_is_there() -> None:
     """Take what is no garbage now out of all later collections."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def one_thread():
+    """Let torch compute on one thread: small networks are slower on two."""
+    import torch  # many tests need none
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -153,10 +153,9 @@ def test_checkpoint_goes_on_where_it_was(tmp_path):
     whole.run()
     first = Training(setting())
     first._epoch()
-    first._kept = checkpoint.snapshot(first.config, first.tensors(), first.progress)
-    first.save(tmp_path / "run.h5")
+    store.save(first.checkpoint(), checkpoint.path_for(tmp_path / "run.h5"))
     second = Training(setting())
-    second.run(save_to=tmp_path / "run.h5")
+    second.run(out=tmp_path / "run.h5")
     assert second.progress.epoch == 2
     assert torch.equal(second.params.flat, whole.params.flat)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pcsim.cli import main
+from tests.command_line import exit_code
 
 GOOD = 'network = { sizes = [64, 8, 10] }\ndata = { name = "digits", limit = 200 }\n'
 FILES = {
@@ -163,19 +163,10 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def ends(arguments, monkeypatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["pcsim", *arguments])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
-
-
 @pytest.mark.parametrize("arguments", LIST, ids=" ".join)
 def test_a_bad_input_is_refused_in_one_sentence(arguments, folder, monkeypatch, capsys):
     before = sorted(path.name for path in folder.rglob("*"))
-    assert ends(arguments, monkeypatch) == 2
+    assert exit_code(arguments, monkeypatch) == 2
     told = capsys.readouterr()
     sentences = [line for line in told.err.splitlines() if line.startswith("error: ")]
     if arguments[:2] == ["hardware", "check"]:  # one for every fault, and how many there are
@@ -193,7 +184,7 @@ def test_a_bad_input_is_refused_in_one_sentence(arguments, folder, monkeypatch, 
 
 @pytest.mark.parametrize("arguments", USAGE, ids=" ".join)
 def test_a_wrong_word_on_the_command_line(arguments, folder, monkeypatch, capsys):
-    assert ends(arguments, monkeypatch) == 2
+    assert exit_code(arguments, monkeypatch) == 2
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -10,8 +10,9 @@ import xarray
 from pcsim import config, run, store
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
-from pcsim.runner import checkpoint, chip_checkpoint
-from pcsim.runner.chip_run import ChipRun, StabilityWarning
+from pcsim.runner import checkpoint
+from pcsim.runner.chip_run import ChipRun
+from pcsim.stability import StabilityWarning
 from pcsim.verdict import verdict_from
 from tests.criterion import stop_of
 
@@ -192,13 +193,13 @@ def test_trajectories_of_a_resumed_run_are_those_of_a_whole_one(tmp_path, monkey
     run(one, tmp_path / "whole.h5")
     whole = store.load(tmp_path / "whole.trajectories.h5")
     monkeypatch.setattr(checkpoint, "SECONDS", -1.0)
-    saves, left = chip_checkpoint.ChipCheckpoint.save, itertools.count()
+    saves, left = ChipRun.save, itertools.count()
 
     def save_twice(self):
         if next(left) < 2:
             saves(self)
 
-    monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "save", save_twice)
+    monkeypatch.setattr(ChipRun, "save", save_twice)
     seen = []
 
     def report(status):

@@ -1,28 +1,18 @@
 """`pcsim doctor` tells what is there, and sees engines that do not agree."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 from pcsim import doctor
-from pcsim.cli import main
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.experiments.speed import device as speed
-
-
-def run_cli(arguments, monkeypatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["pcsim", *arguments])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+from tests.command_line import exit_code
 
 
 def test_it_tells_versions_devices_tools_and_data(monkeypatch, capsys):
-    assert run_cli(["doctor", "--no-test", "--json"], monkeypatch) == 0
+    assert exit_code(["doctor", "--no-test", "--json"], monkeypatch) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["packages"]["numpy"] == np.__version__
     assert {"cores", "torch threads", "cuda"} <= told["devices"].keys()
@@ -44,7 +34,7 @@ def test_discrete_and_continuous_weights_agree():
 
 @pytest.mark.slow
 def test_the_whole_self_test(monkeypatch, capsys):
-    assert run_cli(["doctor"], monkeypatch) == 0
+    assert exit_code(["doctor"], monkeypatch) == 0
     out = capsys.readouterr().out
     assert "DIFFERS" not in out
     assert out.count("agrees") >= 1
@@ -60,16 +50,16 @@ def test_weights_that_differ_end_with_exit_code_1(error, monkeypatch, capsys):
         return real(settings, more) + error * (settings["backend"] == "discrete")
 
     monkeypatch.setattr(doctor, "_weights", wrong)
-    assert run_cli(["doctor"], monkeypatch) == 1
+    assert exit_code(["doctor"], monkeypatch) == 1
     found = capsys.readouterr()
     assert "not the same numbers" in found.err
     assert "not tested: left out here" in " ".join(found.out.split()).replace(" │ ", " ")
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch, capsys):
-    assert run_cli(["doctor", "--device", "warp"], monkeypatch) == 2
-    assert run_cli(["experiment", "speed", "--device", "warp"], monkeypatch) == 2
-    assert run_cli(["experiment", "stability", "--device", "cpu"], monkeypatch) == 2
+    assert exit_code(["doctor", "--device", "warp"], monkeypatch) == 2
+    assert exit_code(["experiment", "speed", "--device", "warp"], monkeypatch) == 2
+    assert exit_code(["experiment", "stability", "--device", "cpu"], monkeypatch) == 2
     assert "leave --device out" in capsys.readouterr().err
 
 

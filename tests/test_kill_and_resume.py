@@ -20,7 +20,7 @@ from pcsim.backends.backprop import Backprop
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.errors import InterruptedRunError, StoreError
-from pcsim.runner import checkpoint, chip_checkpoint
+from pcsim.runner import checkpoint
 from pcsim.runner.chip_run import ChipRun
 
 STEPS = 3
@@ -74,18 +74,23 @@ def kept(monkeypatch):
     def keep(folder: Path, steps=None) -> None:
         folder.mkdir()
 
-        def save_and_keep(self):
-            if steps is None or self.run.engine.steps in steps:
+        def pause_and_keep(self):
+            self.between_steps = True
+            if steps is None or self.engine.steps in steps:
                 self.save()
-                shutil.copy(self.path, folder / f"{self.run.engine.steps:03}")
-                rows = self.path.with_name("often.trajectories.h5.partial")
+                shutil.copy(self._kept_at, folder / f"{self.engine.steps:03}")
+                rows = self._kept_at.with_name("often.trajectories.h5.partial")
                 if rows.exists():
-                    shutil.copy(rows, folder / f"{self.run.engine.steps:03}.rows")
+                    shutil.copy(rows, folder / f"{self.engine.steps:03}.rows")
 
-        monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "maybe_save", save_and_keep)
+        monkeypatch.setattr(ChipRun, "pause", pause_and_keep)
 
     monkeypatch.setattr(ChipRun, "warn", lambda self: None)  # advice on step sizes takes long
     return keep
+
+
+def without_a_checkpoint(self):
+    self.between_steps = True
 
 
 def resumed_everywhere(one: Config, tmp_path: Path, kept, monkeypatch, steps=None) -> None:
@@ -95,7 +100,7 @@ def resumed_everywhere(one: Config, tmp_path: Path, kept, monkeypatch, steps=Non
     with monkeypatch.context():
         kept(tmp_path / "kept", steps)
         same(run(one, tmp_path / "often.h5"), whole, "with checkpoints on the way")
-    monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "maybe_save", lambda self: None)
+    monkeypatch.setattr(ChipRun, "pause", without_a_checkpoint)
     saved = sorted(p for p in (tmp_path / "kept").iterdir() if not p.suffix)
     assert len(saved) >= 2
     for path in saved:
@@ -360,7 +365,7 @@ def test_a_kill_between_trajectories_and_result_loses_nothing(tmp_path, kept, mo
     one = setting(*CASES["trajectories"])
     kept(tmp_path / "kept")
     whole = run(one, tmp_path / "often.h5")
-    monkeypatch.setattr(chip_checkpoint.ChipCheckpoint, "maybe_save", lambda self: None)
+    monkeypatch.setattr(ChipRun, "pause", without_a_checkpoint)
     recorded = store.load(tmp_path / "often.trajectories.h5")
     for step in (4, TOTAL):
         (tmp_path / "often.h5").unlink()

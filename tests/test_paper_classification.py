@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 
 from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
@@ -35,12 +34,7 @@ HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 SMALL = Mlp(sizes=(64, 12, 12, 10))
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # statistics

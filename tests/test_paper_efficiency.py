@@ -24,13 +24,7 @@ from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
 from pcsim.store import Result, Variable
 
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # complexity

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -18,14 +18,11 @@ from pcsim.cli.run import pairs
 from pcsim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from pcsim.check import Check
     from pcsim.check.criterion import Criterion
     from pcsim.check.rows import Watch
     from pcsim.config import Config
-    from pcsim.rows import Rows
-    from pcsim.store import Result
+    from pcsim.variants.beside import Beside
 
 EXIT_CODES = {
     "trains": 0,
@@ -125,18 +122,6 @@ def asking(verb: Callable[..., None]) -> Callable[..., None]:
 
     command.__signature__ = Signature([*shared[:2], *own, *shared[2:]])  # type: ignore[attr-defined]
     return command
-
-
-class Beside(Protocol):
-    """What is told beside a check."""
-
-    name: ClassVar[str]
-
-    def sentence(self) -> str: ...  # noqa: D102
-    def tables(self) -> list[Rows]: ...  # noqa: D102
-    def data(self) -> dict[str, Any]: ...  # noqa: D102
-    def plot(self) -> Figure: ...  # noqa: D102
-    def beside(self, result: Result) -> Result: ...  # noqa: D102
 
 
 def carry_out(

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pcsim.cli.asked import Asked, Beside, asking, carry_out
+from pcsim.cli.asked import Asked, asking, carry_out
 
 if TYPE_CHECKING:
     from pcsim.check import Check
     from pcsim.check.rows import Watch
+    from pcsim.variants.beside import Beside
 
 
 @asking

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pcsim.cli.asked import Asked, Beside, asking, carry_out
+from pcsim.cli.asked import Asked, asking, carry_out
 from pcsim.errors import ConfigError
 
 if TYPE_CHECKING:
     from pcsim.check import Check
     from pcsim.check.rows import Watch
+    from pcsim.variants.beside import Beside
 
 Tries = Annotated[int, typer.Option(min=1, help="Chips of each seed for every value tried.")]
 

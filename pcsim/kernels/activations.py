@@ -47,12 +47,24 @@ class Before:
         return self.sent[replica if self.sent.shape[0] > 1 else 0]
 
 
-class After:
-    """μ = g(a) of a drive; the identity passes a on without a copy."""
+class Behind:
+    """What stands behind a drive, with its buffers: μ = g(a) and δ = g'(a) ∘ ξ."""
 
     def __init__(self, name: str) -> None:
         self.g = None if name == "identity" else NONLINEARITIES[name]
         self.drive = self.mu = self.delta = torch.empty(0)
+
+    def receive(self, xi: Tensor) -> None:
+        """Turn the error ξ at μ into δ = g'(a) ∘ ξ at the drive."""
+        if self.g is None:
+            self.delta = xi
+        else:
+            self.delta.copy_(xi)
+            self.g.pull(self.delta, self.drive, self.mu)
+
+
+class After(Behind):
+    """μ = g(a) of a drive; the identity passes a on without a copy."""
 
     def emit(self, drive: Tensor) -> Tensor:
         """Return μ = g(a)."""
@@ -62,11 +74,3 @@ class After:
         if self.mu.shape != drive.shape:
             self.mu, self.delta = torch.empty_like(drive), torch.empty_like(drive)
         return self.g.apply(drive, self.mu)
-
-    def receive(self, xi: Tensor) -> None:
-        """Turn the error ξ at μ into δ = g'(a) ∘ ξ at the drive."""
-        if self.g is None:
-            self.delta = xi
-        else:
-            self.delta.copy_(xi)
-            self.g.pull(self.delta, self.drive, self.mu)

@@ -14,8 +14,29 @@ Image = tuple[int, int, int]
 """Channels, height, width."""
 
 
+class OnImage:
+    """What maps between images have: units are pixels, channel by channel."""
+
+    image: Image
+
+    @property
+    def shape(self) -> Image:
+        """Channels, height and width of the prediction."""
+        raise NotImplementedError
+
+    @property
+    def parent_units(self) -> tuple[int, ...]:
+        """Units of each parent."""
+        return (prod(self.image),)
+
+    @property
+    def units(self) -> int:
+        """Units of the prediction."""
+        return prod(self.shape)
+
+
 @dataclass(frozen=True)
-class Convolution:
+class Convolution(OnImage):
     """μ = g( W ∗ f(x) + b ), W of shape (channels, channels_in, kernel, kernel), zero padding.
 
     `f` and `g` as in `Dense`.
@@ -54,16 +75,6 @@ class Convolution:
         return self.channels, height, width
 
     @property
-    def parent_units(self) -> tuple[int, ...]:
-        """Units of each parent."""
-        return (prod(self.image),)
-
-    @property
-    def units(self) -> int:
-        """Units of the prediction."""
-        return prod(self.shape)
-
-    @property
     def parameters(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of what is learnt."""
         side = (self.kernel, self.kernel)
@@ -77,7 +88,7 @@ class Convolution:
 
 
 @dataclass(frozen=True)
-class Pool(Unlearnt):
+class Pool(OnImage, Unlearnt):
     """μ = the largest or the mean of f(x) over windows of size × size, side by side.
 
     A maximum routes its error to the place that is largest at present: F is then only piecewise
@@ -109,16 +120,6 @@ class Pool(Unlearnt):
         """Channels, height and width of the prediction; an incomplete window is left out."""
         channels, height, width = self.image
         return channels, height // self.size, width // self.size
-
-    @property
-    def parent_units(self) -> tuple[int, ...]:
-        """Units of each parent."""
-        return (prod(self.image),)
-
-    @property
-    def units(self) -> int:
-        """Units of the prediction."""
-        return prod(self.shape)
 
 
 def _check_image(kind: str, image: Image) -> None:

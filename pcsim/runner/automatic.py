@@ -12,31 +12,30 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 
-from pcsim import store
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.divergence import lost_energy, lost_weights
 from pcsim.errors import ConfigError
-from pcsim.interruption import Interruption
-from pcsim.runner.checkpoint import Clock, part_of, path_for, snapshot, under
+from pcsim.runner.checkpoint import part_of, snapshot, under
 from pcsim.runner.convergence_window import ConvergenceWindow
 from pcsim.runner.progress import Pace, coordinates
 from pcsim.runner.results import attributes, final_state
+from pcsim.runner.resumable import Resumable
 from pcsim.runner.training import Training
-from pcsim.status import Report, Status
+from pcsim.status import Status
 from pcsim.store import Result, Variable
 from pcsim.verdict import Verdict, judge
 
 
-class Automatic:
+class Automatic(Resumable):
     """A full-batch population that runs until its energy has converged."""
 
     def __init__(self, config: Config) -> None:
+        super().__init__()
         if not config.run.automatic:
             raise ConfigError("run.automatic: must be true for an automatic run")
         self.config = config
@@ -47,35 +46,20 @@ class Automatic:
         self.steps = np.zeros(len(self.training.replicas), dtype=np.int64)
         self.diverged = np.zeros(len(self.training.replicas), dtype=bool)
         self.window = ConvergenceWindow(config.convergence, len(self.training.replicas))
-        self._save_to: Path | None = None
-        self._between_steps = False
-        """Whether the run is at a point that it could go on from."""
 
-    def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
-        """Go on until every replica has converged or diverged, or max_steps is reached.
-
-        With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
-        """
-        self._save_to, clock = save_to, Clock()
-        criterion = self.config.convergence
-        if save_to and path_for(save_to).exists():
-            self._restore(path_for(save_to))
-        else:
-            task = self.training.task
-            self.rule.start(next(task.batches(self.training.replicas, 0, 0)))
-        with Interruption() as stop:
-            while len(self.energies) < criterion.max_steps and self._running.any():
-                self._between_steps = False
-                self._step()
-                self._between_steps = True
-                step = len(self.energies) - 1
-                if report and step % 50 == 0:
-                    text = f"energy {self.energies[-1][0]:.4g} per sample"
-                    report(Status(step, criterion.max_steps, "steps", text))
-                if clock.due:
-                    self.save()
-                    clock.written()
-                stop.check()
+    def proceed(self) -> None:
+        """Go on until every replica has converged or diverged, or max_steps is reached."""
+        steps = self.config.convergence.max_steps
+        if not self.energies:
+            self.rule.start(next(self.training.task.batches(self.training.replicas, 0, 0)))
+        while len(self.energies) < steps and self._running.any():
+            self.between_steps = False
+            self._step()
+            self.between_steps = True
+            if self._report and (len(self.energies) - 1) % 50 == 0:
+                text = f"energy {self.energies[-1][0]:.4g} per sample"
+                self._report(Status(len(self.energies) - 1, steps, "steps", text))
+            self.pause()
         self.rule.finish()
 
     def _step(self) -> None:
@@ -103,29 +87,26 @@ class Automatic:
             lost_energy(energy) | lost_weights(self.training.params.flat.cpu().numpy())
         )
 
-    def interrupted(self) -> str:
-        """Save, and say how far the run is."""
-        self.save()
+    def reached(self) -> str:
+        """Say how far the run is."""
         return f"{len(self.energies)} steps"
 
-    def save(self) -> None:
-        """Write a checkpoint, if there is a file for it and the run is between two steps."""
-        if self._save_to is None or not self._between_steps:
-            return
+    def checkpoint(self) -> Result:
+        """Return a copy of the run as it stands."""
         tensors = self.training.tensors() | under("rule", self.rule.state())
         arrays = {"energies": np.stack(self.energies), "steps": self.steps}
         arrays["diverged"] = self.diverged
         tensors |= under("run", arrays) | under("window", self.window.state())
-        kept = snapshot(self.config, tensors, self.training.progress)
-        store.save(kept, path_for(self._save_to), overwrite=True)
+        return snapshot(self.config, tensors, self.training.progress)
 
-    def _restore(self, path: Path) -> None:
-        tensors = self.training.restore(path)
-        arrays = {name: t.numpy() for name, t in part_of(tensors, "run").items()}
+    def restore(self, saved: Result) -> None:
+        """Go on from a checkpoint."""
+        self.training.restore(saved)
+        arrays = {name: t.numpy() for name, t in part_of(saved, "run").items()}
         self.energies = list(arrays["energies"])
         self.steps, self.diverged = arrays["steps"].copy(), arrays["diverged"].copy()
-        self.window.restore({n: t.numpy() for n, t in part_of(tensors, "window").items()})
-        self.rule.restore(part_of(tensors, "rule", self.config.run.device))
+        self.window.restore({n: t.numpy() for n, t in part_of(saved, "window").items()})
+        self.rule.restore(part_of(saved, "rule", self.config.run.device))
 
     def result(self) -> Result:
         """Return energies, verdict and accuracy on named axes."""

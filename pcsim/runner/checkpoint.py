@@ -122,9 +122,8 @@ def load_own(path: Path, config: Config) -> Result:
     return saved
 
 
-def restore(path: Path, config: Config) -> tuple[Tensors, Progress]:
-    """Load a checkpoint made with the same configuration."""
-    saved = load_own(path, config)
+def unpacked(saved: Result) -> tuple[Tensors, Progress]:
+    """Return what `snapshot` has packed."""
     history = {name: list(rows.numpy()) for name, rows in part_of(saved, "history").items()}
     tensors = {
         name: torch.as_tensor(variable.values)

@@ -7,8 +7,6 @@ steps. The same configuration describes a discrete run: with Euler steps, dt = Î
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from math import exp
@@ -18,41 +16,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim.circuits import PAGES
 from pcsim.config import Config
 from pcsim.engines import Order
 from pcsim.hardware import make_chips
-from pcsim.interruption import Interruption
-from pcsim.kernels.parameters import Parameters, initial_parameters, initial_states
-from pcsim.runner import memory_need
-from pcsim.runner.chip_checkpoint import ChipCheckpoint
+from pcsim.kernels.parameters import initial_parameters, initial_states
+from pcsim.runner import chip_checkpoint, chip_verdict, memory_need
 from pcsim.runner.circuit_readout import CircuitReadout
 from pcsim.runner.convergence_window import ConvergenceWindow
 from pcsim.runner.engines import engine_for, twin_for
 from pcsim.runner.recorder import Recorder, trajectories_of
 from pcsim.runner.replicas import Replicas
 from pcsim.runner.results import chip_result
+from pcsim.runner.resumable import Resumable
 from pcsim.runner.task import Clamps, Split, Task
-from pcsim.runner.timing import Timing, weight_time
+from pcsim.runner.timing import Timing
 from pcsim.runner.training import check_device
-from pcsim.stability import StabilityWarning, advise, affordable_probes, margin
 from pcsim.status import Report, Status
 from pcsim.store import Result
 from pcsim.substrate import Seeded
-from pcsim.verdict import Verdict, judge
+from pcsim.verdict import Verdict
 
-BATCHES = 64
-"""Presentations that the stability margin looks at."""
 INITIAL = 32
 """Samples whose energies tell where a stream began."""
 RECORDS = 500
 """Statistics are kept about this often in a run, unless the configuration says how often."""
 
 
-class ChipRun:
+class ChipRun(Resumable):
     """A population of chips with its data, stream and recorder."""
 
     def __init__(self, config: Config) -> None:
+        super().__init__()
         self.config = config
         check_device(config.run.device)
         self.network = config.network.build()
@@ -103,7 +97,6 @@ class ChipRun:
         self.recorder = Recorder(self.engine, config.record, self._record_interval())
         self.label: Tensor | None = None
         self.accuracy_rows: list[tuple[float, np.ndarray]] = []
-        self.seconds = 0.0
         self.initial: list[np.ndarray] = []
         """Energy per sample (chip,) before anything was learnt: see `_keep_initial`."""
         self.window = ConvergenceWindow(config.convergence, len(self.chips))
@@ -111,13 +104,6 @@ class ChipRun:
         """When each chip of an automatic run stopped by itself, in seconds."""
         self.decided = False
         """Whether an automatic run has come to its end."""
-        self._report: Report | None = None
-        self._stop = Interruption()
-        self._checkpoint: ChipCheckpoint | None = None
-        self._between_steps = False
-        """Whether the run is at a point that it could go on from."""
-        self._finished = False
-        """Whether all steps were taken, and what is left is to read out."""
 
     def _per_chip_times(
         self, dtype: torch.dtype, device: str
@@ -149,96 +135,56 @@ class ChipRun:
     @cached_property
     def _period(self) -> int:
         """Time steps of one presentation."""
-        return self.timing.present + self._settle
+        return self.timing.present + self.settle
 
     @cached_property
-    def _switches(self) -> bool:
+    def switches(self) -> bool:
         """Whether anything happens between presentations: other data, a reset, a label let go."""
         if self.config.run.automatic:
             return False
         whole = self.samples == len(self.task.train.x)
-        return not whole or self.config.schedule.init != "carry" or self._settle > 0
+        return not whole or self.config.schedule.init != "carry" or self.settle > 0
 
     def _record_interval(self) -> int:
         """Records between switches are taken at ends of presentations: always at one phase."""
         every = self.config.record.every or max(1, self.total_steps // RECORDS)
-        if self.config.record.every or not self._switches:
+        if self.config.record.every or not self.switches:
             return every
         return self._period * -(-every // self._period)
-
-    def warn(self) -> None:
-        """Warn, with the number, before a run that must blow up or may not be stable."""
-        if self.config.data.mode != "supervised":
-            return
-        kind = self.config.circuit.kind
-        if PAGES[kind].phases and not self._settle:
-            warnings.warn(
-                f"take care: a circuit of kind {kind!r} learns from what a label changes at rest; "
-                "stream.t_settle = 0 leaves no time without it: some ten tau_x let the states rest",
-                StabilityWarning,
-                stacklevel=3,
-            )
-        top = self.task.train.x[: min(self.samples, 64)][None]
-        # A batch larger than the probe scales the Gram matrices with it.
-        scale = self.scale * self.samples / top.shape[1]
-        dt = self.timing.dt
-        # In a grid, the fastest chip is the one to fear for.
-        fastest = {
-            name: weight_time(dt, max(getattr(self.chips, rate)))
-            for name, rate in (("tau_x", "gamma"), ("tau_w", "alpha"))
-            if getattr(self.config.grid, rate)
-        }
-        circuit = self.timing.circuit.model_copy(update=fastest)
-        # Weights start from their seed alone: one chip speaks for all of its seed.
-        first = [self.chips.seed_of.index(k) for k in range(len(self.chips.seeds))]
-        theta = Parameters(self.network, self.engine.flow.theta().flat[first])
-        for advice in advise(self.network, theta, circuit, dt, top, scale):
-            kind = "will blow up" if advice.certain else "take care"
-            warnings.warn(f"{kind}: {advice.message}", StabilityWarning, stacklevel=3)
 
     def run(self, report: Report | None = None, out: Path | None = None) -> None:
         """Present everything; with `out`, keep a checkpoint beside it, and use one if there."""
         self.warn()
-        self._report = report
         if self.config.record.trajectories and out:
             self.recorder.stream_to(trajectories_of(out), {"config": self.config.to_json()})
-        self._checkpoint = ChipCheckpoint(self, out)
-        start, before = time.monotonic(), self.seconds
-        with Interruption() as self._stop:
-            try:
-                self._checkpoint.restore()
-                before = self.seconds
-                if self.config.run.automatic:
-                    self._automatic()
-                else:
-                    self._epochs()
-            except BaseException as error:
-                self.seconds = before + time.monotonic() - start
-                stopped = self._stop.requested is not None
-                if (stopped or isinstance(error, KeyboardInterrupt)) and self._between_steps:
-                    self.save()
-                self.recorder.close(failed=True)
-                if isinstance(error, Exception):
-                    self._stop.check()  # a program of ours may die of the same Ctrl-C
-                raise
-            self.recorder.close()
-        self.seconds = before + time.monotonic() - start
-        self._finished = True
+        super().run(report, out)
 
-    def interrupted(self) -> str:
-        """Say how far the run is; one that was at its end can be asked again for its result."""
-        if self._finished:
-            self.save()
+    def proceed(self) -> None:
+        """Present all that is left."""
+        if self.config.run.automatic:
+            self._automatic()
+        else:
+            self._epochs()
+
+    def close(self, failed: bool) -> None:
+        """Finish the file of trajectories."""
+        self.recorder.close(failed)
+
+    def checkpoint(self) -> Result:
+        """Return a copy of the run as it stands."""
+        return chip_checkpoint.pack(self)
+
+    def restore(self, saved: Result) -> None:
+        """Go on from a checkpoint."""
+        chip_checkpoint.restore(self, saved, self._kept_at)
+
+    def reached(self) -> str:
+        """Say how far the run is."""
         return f"{self.engine.time:.4g} s of simulated time"
 
     def result(self) -> Result:
         """Return records, accuracy, verdict and final weights."""
         return chip_result(self)
-
-    def save(self) -> None:
-        """Write a checkpoint now, if the run has a file to go with it."""
-        if self._checkpoint and self._checkpoint.path:
-            self._checkpoint.save()
 
     def _epochs(self) -> None:
         """Present all epochs, from the step on that a checkpoint was made at."""
@@ -258,16 +204,16 @@ class ChipRun:
                 yield from self.present(clamps)
 
     @cached_property
-    def _settle(self) -> int:
+    def settle(self) -> int:
         """Time steps at the start of a presentation without a label; only a label can be let go."""
         return self.timing.settle if self.config.data.mode == "supervised" else 0
 
     def present(self, clamps: Clamps) -> Iterator[None]:
         """Show one batch: switch, settle without label if asked to, then with it."""
         first = self.engine.steps == 0
-        self._between_steps = False
-        if self._settle:
-            self.engine.load([None, *clamps[1:]], steps=self._settle)
+        self.between_steps = False
+        if self.settle:
+            self.engine.load([None, *clamps[1:]], steps=self.settle)
         else:
             self.engine.load(self._smoothed(clamps), steps=self.timing.present)
         self.initialise(first)
@@ -275,12 +221,12 @@ class ChipRun:
 
     def _rest(self, clamps: Clamps, done: int) -> Iterator[None]:
         """Go on with a presentation that `done` steps were taken of."""
-        if done < self._settle:
-            yield from self._advance(self._settle - done)
-        if done <= self._settle and self._settle:
-            self._between_steps = False
+        if done < self.settle:
+            yield from self._advance(self.settle - done)
+        if done <= self.settle and self.settle:
+            self.between_steps = False
             self.engine.load(self._smoothed(clamps), steps=self.timing.present)
-        yield from self._advance(self._period - max(done, self._settle), target=clamps[0])
+        yield from self._advance(self._period - max(done, self.settle), target=clamps[0])
 
     def initialise(self, first: bool) -> None:
         """Let states start, or start anew, as `schedule.init` says."""
@@ -319,7 +265,7 @@ class ChipRun:
         tau = self.config.stream.tau_label
         follow = 1 - exp(-engine.dt / tau) if tau else 0.0
         for step in range(engine.steps + 1, engine.steps + steps + 1):
-            self._between_steps = False
+            self.between_steps = False
             if follow and target is not None and self.label is not None:
                 self.label.add_(target - self.label, alpha=follow)
                 engine.clamp_moved(0, self.label)
@@ -329,10 +275,7 @@ class ChipRun:
             yield
             if looked_at:
                 self._look()
-            self._between_steps = True
-            if self._checkpoint:
-                self._checkpoint.maybe_save()
-            self._stop.check()
+            self.pause()
 
     def _looked_at(self, step: int) -> bool:
         """Whether anything is recorded or judged behind this step: most pass unseen."""
@@ -356,7 +299,7 @@ class ChipRun:
             self._end()
         if recorded and self._report:
             # said when the run can be interrupted, as its listener may do that
-            self._between_steps = True
+            self.between_steps = True
             self._report(self._status())
 
     def _end(self) -> None:
@@ -374,7 +317,7 @@ class ChipRun:
         then those of the first ones count, until `INITIAL` samples were seen.
         """
         steps, period = self.engine.steps, self._period
-        if self._switches:
+        if self.switches:
             wanted = steps % period == 0 and steps // period <= -(-INITIAL // self.samples)
         else:
             wanted = steps == 1
@@ -397,7 +340,7 @@ class ChipRun:
 
     def _until_converged(self) -> Iterator[None]:
         if self.engine.steps == 0:
-            self._between_steps = False
+            self.between_steps = False
             self.engine.load(next(self.task.batches(self.chips, 0, 0)))
             self.initialise(first=True)
         while self.engine.steps < self.config.convergence.max_steps and not self.decided:
@@ -435,55 +378,14 @@ class ChipRun:
         """Return the fraction right (chip,) by a read-out with the label released."""
         return self.task.accuracy(self.readout, self.engine.flow, split)
 
+    def warn(self) -> None:
+        """Warn, with the number, before a run that must blow up or may not be stable."""
+        chip_verdict.warn(self)
+
     def verdict(self) -> Verdict:
         """Judge the run from what was recorded."""
-        accuracy = self.accuracy_rows[-1][1] if self.accuracy_rows else None
-        energy = np.stack(self.recorder.rows["energy"], 1).sum(2)
-        diverged = self.engine.diverged_at.numpy()
-        lyapunov = not self._switches and self.timing.circuit.kind == "algebraic"
-        automatic = self.config.run.automatic
-        return judge(
-            self.recorder.times,
-            energy,
-            diverged,
-            accuracy,
-            initial=np.stack(self.initial, 1) if self.initial else None,
-            lyapunov=lyapunov,
-            settled=self.window.converged if automatic else None,
-            ringing=self.window.ringing if automatic else None,
-            ends=self._records_until_stop(),
-            margin=self._margin(),
-            switched=self._switches,
-        )
-
-    def _records_until_stop(self) -> np.ndarray:
-        """Return how many records (chip,) were taken while each chip was running."""
-        last = np.nan_to_num(self.stopped_at, nan=np.inf) - 0.5 * self.timing.dt
-        return np.asarray((self.recorder.times[None] < last[:, None]).sum(1))
+        return chip_verdict.verdict(self, self._margin())
 
     def _margin(self) -> np.ndarray | None:
-        """Return the stability margin of each chip at its present weights.
-
-        It is that of the worst sample or batch, of as many as are affordable; where not even one
-        batch is, a part of it stands for the whole.
-        """
-        theta = self.engine.flow.theta()
-        if self.config.data.mode != "supervised":
-            return None
-        affordable = affordable_probes(theta.flat.nelement())
-        if affordable < self.samples:
-            probe, batch = affordable, affordable
-        else:
-            shown = min(affordable, len(self.task.train.x)) // self.samples
-            probe, batch = min(shown, BATCHES) * self.samples, self.samples
-        scale = self.scale * self.samples / batch
-        dt, dtype = self.timing.dt, torch.float64
-        gamma = self.chips.rate("gamma", dtype, "cpu") if self.config.grid.gamma else None
-        alpha = self.chips.rate("alpha", dtype, "cpu") if self.config.grid.alpha else None
-        circuit = self.timing.circuit
-        rates = (
-            dt / circuit.tau_x if gamma is None else gamma,
-            dt / circuit.weight_time if alpha is None else alpha,
-        )
-        top = self.task.train.x[:probe][None]
-        return margin(self.network, theta, circuit, top, scale, rates, batch).numpy()
+        """Return the stability margin of each chip at its present weights."""
+        return chip_verdict.margin_of(self)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from math import cos, pi
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pcsim import store
 from pcsim.backends.discrete import Discrete
 from pcsim.config import Config
 from pcsim.errors import ConfigError
 from pcsim.hardware import make_chips
-from pcsim.interruption import Interruption
 from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
@@ -24,9 +21,10 @@ from pcsim.runner.checkpoint import Progress
 from pcsim.runner.readout import Readout
 from pcsim.runner.replicas import Replicas
 from pcsim.runner.results import training_result
+from pcsim.runner.resumable import Resumable
 from pcsim.runner.rules import about, rule_for
 from pcsim.runner.task import Split, Task
-from pcsim.status import Report, Status
+from pcsim.status import Status
 from pcsim.store import Result
 
 
@@ -44,10 +42,11 @@ def make_optimizer(
     return Optimizer(spec, params, alpha, decay, scale, in_place=in_place)
 
 
-class Training:
+class Training(Resumable):
     """A population in training: configuration, data, weights, rule."""
 
     def __init__(self, config: Config) -> None:
+        super().__init__()
         self.config = config
         self.network: Network = config.network.build()
         check_device(config.run.device)
@@ -85,10 +84,6 @@ class Training:
         self.progress = Progress()
         self._energy = self.params.flat.new_zeros(len(self.replicas))
         """Energy (replica,) of the epoch that is not finished, summed over its batches."""
-        self._stop = Interruption()
-        self._kept: Result | None = None
-        self._save_to: Path | None = None
-        self._clock = checkpoint.Clock()
 
     @property
     def _steps(self) -> int:
@@ -98,33 +93,15 @@ class Training:
         batches = len(self.task.train.x) // self.batch_size
         return self.config.learning.epochs * batches * self.config.schedule.T
 
-    def run(self, report: Report | None = None, save_to: Path | None = None) -> None:
-        """Train until the last epoch, or until validation accuracy has stopped improving.
-
-        With `save_to`, a checkpoint beside that file is kept up to date, and used if it is there.
-        """
-        self._save_to, self._clock = save_to, checkpoint.Clock()
-        if save_to and checkpoint.path_for(save_to).exists():
-            self.restore(checkpoint.path_for(save_to))
-        with Interruption() as self._stop:
-            while self.progress.epoch < self.config.learning.epochs and not self._stalled():
-                self._epoch()
-                if save_to:
-                    self._keep()
-                if report:
-                    report(self.status())
-                self._between_batches()
-
-    def _between_batches(self) -> None:
-        """Write a checkpoint if it is time, or if the training is to stop here."""
-        if self._save_to and (self._clock.due or self._stop.requested is not None):
-            self._keep()
-            self.save(self._save_to)
-            self._clock.written()
-        self._stop.check()
-
-    def _keep(self) -> None:
-        self._kept = checkpoint.snapshot(self.config, self.tensors(), self.progress)
+    def proceed(self) -> None:
+        """Train until the last epoch, or until validation accuracy has stopped improving."""
+        while self.progress.epoch < self.config.learning.epochs and not self._stalled():
+            self._epoch()
+            self.between_steps = True
+            self.hold()
+            if self._report:
+                self._report(self.status())
+            self.pause()
 
     def status(self) -> Status:
         """Say how far the training is: means over the replicas that have not diverged."""
@@ -137,21 +114,13 @@ class Training:
         total = self.config.learning.epochs
         return Status(self.progress.epoch, total, "epochs", ", ".join(words))
 
-    def save(self, result: Path) -> int | None:
-        """Write what was kept last as checkpoint of a result; return its finished epochs.
+    def reached(self) -> str:
+        """Say how far the run is."""
+        return f"{self.progress.epoch} of {self.config.learning.epochs} epochs"
 
-        Nothing may have been kept yet: then None is returned.
-        """
-        if self._kept is None:
-            return None
-        store.save(self._kept, checkpoint.path_for(result), overwrite=True)
-        return int(self._kept.attrs["epoch_done"])
-
-    def interrupted(self) -> str:
-        """Save what was kept last, and say how far that is."""
-        done = self.save(self._save_to) if self._save_to else None
-        total = self.config.learning.epochs
-        return f"{self.progress.epoch if done is None else done} of {total} epochs"
+    def checkpoint(self) -> Result:
+        """Return a copy of the training as it stands."""
+        return checkpoint.snapshot(self.config, self.tensors(), self.progress)
 
     def about(self) -> dict[str, str | int]:
         """Return who took the steps, and why."""
@@ -169,10 +138,10 @@ class Training:
         own = {"flat": self.params.flat, "epoch_energy": self._energy}
         return {**own, **self.optimizer.state(), **states, **on_chip}
 
-    def restore(self, path: Path) -> dict[str, Tensor]:
-        """Go on from a checkpoint; return everything that is in it."""
-        tensors, self.progress = checkpoint.restore(path, self.config)
-        self._kept = checkpoint.snapshot(self.config, tensors, self.progress)
+    def restore(self, saved: Result) -> None:
+        """Go on from a checkpoint."""
+        tensors, self.progress = checkpoint.unpacked(saved)
+        self._copy = saved
         self.params.flat.copy_(tensors["flat"])
         self._energy = tensors["epoch_energy"].to(self.params.flat.device)
         self.optimizer.restore(tensors)
@@ -185,7 +154,6 @@ class Training:
                 for name, x in tensors.items()
                 if name.startswith("state")
             }
-        return tensors
 
     def _epoch(self) -> None:
         learning, epoch = self.config.learning, self.progress.epoch
@@ -196,7 +164,8 @@ class Training:
             if index < progress.batch:
                 continue
             if index:
-                self._between_batches()
+                self.pause()
+            self.between_steps = False
             self.rule.batch(clamps)
             self._energy = self._energy + self.rule.energy()
             progress.batch += 1
@@ -204,12 +173,12 @@ class Training:
             progress.seconds, start = progress.seconds + time.monotonic() - start, time.monotonic()
         mean = (self._energy / (progress.batch * self.batch_size)).double().cpu().numpy()
         self._energy = torch.zeros_like(self._energy)
-        progress.epoch, progress.batch = epoch + 1, 0
         progress.record(train_energy=mean)
         if self.config.data.mode == "supervised":
             self.progress.record(test_accuracy=self.accuracy(self.task.test))
             if self.task.validation:
                 self.progress.record(validation_accuracy=self.accuracy(self.task.validation))
+        progress.epoch, progress.batch = epoch + 1, 0
 
     def accuracy(self, split: Split) -> np.ndarray:
         """Return the fraction right (replica,) by a feed-forward pass."""

@@ -3,15 +3,61 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from html import escape
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from pcsim.rows import Rows
 from pcsim.store import Attr, Result, Variable
 from pcsim.variants.limit import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pcsim.check import Check
+
+
+class Beside(ABC):
+    """An answer that is given beside that of a check, from variants of its chip."""
+
+    name: ClassVar[str]
+    check: Check
+
+    @abstractmethod
+    def sentence(self) -> str:
+        """Return the answer in a sentence."""
+
+    @abstractmethod
+    def tables(self) -> list[Rows]:
+        """Return its tables."""
+
+    @abstractmethod
+    def data(self) -> dict[str, Any]:
+        """Return its numbers as JSON has them."""
+
+    @abstractmethod
+    def plot(self) -> Figure:
+        """Draw it."""
+
+    @abstractmethod
+    def beside(self, result: Result) -> Result:
+        """Return a result of the check with the answer added."""
+
+    def result(self) -> Result:
+        """Return the result of the check with the answer beside it."""
+        return self.beside(self.check.result())
+
+    def __repr__(self) -> str:
+        """Return the sentence; `tables()`, `plot()` and `to_pandas()` say more."""
+        return f"<{type(self).__name__}: {self.sentence()}>"
+
+    def _repr_html_(self) -> str:
+        tables = "\n".join(table.html() for table in self.tables())
+        return f"<p><strong>{escape(self.sentence())}</strong></p>\n{tables}"
 
 
 def with_variants(

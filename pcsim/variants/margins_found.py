@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +15,7 @@ from pcsim.fields.chip_number import ChipNumber
 from pcsim.rows import Rows
 from pcsim.store import Result
 from pcsim.store.frames import import_pandas
-from pcsim.variants.beside import plain_interval, with_variants
+from pcsim.variants.beside import Beside, plain_interval, with_variants
 from pcsim.variants.ladder import Ladder, doublings
 from pcsim.variants.limit import Estimate, paired
 
@@ -39,7 +38,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Margins:
+class Margins(Beside):
     """Margins of every number, and the bottleneck."""
 
     name: ClassVar[str] = "margins"
@@ -247,10 +246,6 @@ class Margins:
         columns += ["margin", "margin_low", "margin_high"]
         return pandas.DataFrame(lines, columns=columns)
 
-    def result(self) -> Result:
-        """Return the result of the check with the margins beside it."""
-        return self.beside(self.check.result())
-
     def beside(self, result: Result) -> Result:
         """Return a result of the check with the margins added."""
         return with_variants(
@@ -268,14 +263,6 @@ class Margins:
                 for one in self.ladders
             },
         )
-
-    def __repr__(self) -> str:
-        """Return the sentence; `tables()`, `plot()` and `to_pandas()` say more."""
-        return f"<Margins: {self.sentence()}>"
-
-    def _repr_html_(self) -> str:
-        tables = "\n".join(table.html() for table in self.tables())
-        return f"<p><strong>{escape(self.sentence())}</strong></p>\n{tables}"
 
 
 def _half(one: Estimate) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pcsim.check.found import Check
@@ -12,7 +11,7 @@ from pcsim.check.physical import chip_name
 from pcsim.rows import Rows
 from pcsim.store import Result
 from pcsim.store.frames import import_pandas
-from pcsim.variants.beside import plain_interval, with_variants
+from pcsim.variants.beside import Beside, plain_interval, with_variants
 from pcsim.variants.limit import Array, Estimate, losses
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Tried:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Remedies:
+class Remedies(Beside):
     """All remedies of a chip, the best first."""
 
     name: ClassVar[str] = "remedies"
@@ -164,10 +163,6 @@ class Remedies:
 
         return remedy_bars(self.data(), chip_name(self.check.config))
 
-    def result(self) -> Result:
-        """Return the result of the check with the remedies beside it."""
-        return self.beside(self.check.result())
-
     def beside(self, result: Result) -> Result:
         """Return a result of the check with the remedies added."""
         reference = self.check.answer.reference
@@ -179,14 +174,6 @@ class Remedies:
         return with_variants(
             result, self.name, self.sentence(), {"remedies": self.tables()}, self.data(), lost
         )
-
-    def __repr__(self) -> str:
-        """Return the sentence; `tables()`, `plot()` and `to_pandas()` say more."""
-        return f"<Remedies: {self.sentence()}>"
-
-    def _repr_html_(self) -> str:
-        table = self.tables()[0].html()
-        return f"<p><strong>{escape(self.sentence())}</strong></p>\n{table}"
 
 
 def would_train(limit: Estimate, tolerance: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from math import inf, isfinite, log2
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ from pcsim.check.physical import chip_name
 from pcsim.rows import Rows
 from pcsim.store import Result
 from pcsim.store.frames import import_pandas
-from pcsim.variants.beside import plain_interval, with_variants
+from pcsim.variants.beside import Beside, plain_interval, with_variants
 from pcsim.variants.limit import Array, Estimate, change
 from pcsim.variants.remedies_found import would_train
 
@@ -68,7 +67,7 @@ def need(values: Sequence[Value], limits: Sequence[Estimate], level: float) -> N
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Specs:
+class Specs(Beside):
     """The region in which a chip trains."""
 
     name: ClassVar[str] = "specs"
@@ -180,24 +179,12 @@ class Specs:
 
         return spec_surface(self.data(), chip_name(self.check.config))
 
-    def result(self) -> Result:
-        """Return the result of the check with the specification beside it."""
-        return self.beside(self.check.result())
-
     def beside(self, result: Result) -> Result:
         """Return a result of the check with the specification added."""
         lost = {"combination": (list(range(len(self.losses))), self.losses)}
         return with_variants(
             result, self.name, self.sentence(), {"specs": self.tables()}, self.data(), lost
         )
-
-    def __repr__(self) -> str:
-        """Return the sentence; `tables()`, `plot()` and `to_pandas()` say more."""
-        return f"<Specs: {self.sentence()}>"
-
-    def _repr_html_(self) -> str:
-        tables = "\n".join(table.html() for table in self.tables())
-        return f"<p><strong>{escape(self.sentence())}</strong></p>\n{tables}"
 
 
 def _end(value: float) -> str:

@@ -2,17 +2,16 @@
 
 import builtins
 import json
-import sys
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from pcsim import compare
-from pcsim.cli import main
 from pcsim.compare.external import from_log
 from pcsim.compare.logs import Reading, is_log
 from pcsim.errors import ConfigError, UnsupportedError
+from tests.command_line import exit_code
 
 ACCURACY = [61.5, 72.25, 80.0]
 ROWS = [{"ep": k + 1, "val/acc": a, "loss": 1 / (k + 1)} for k, a in enumerate(ACCURACY)]
@@ -162,9 +161,9 @@ def test_a_gpu_log_beside_a_run_with_curves(tmp_path, capsys, monkeypatch):
     out = tmp_path / "c.h5"
     command = ["compare", str(tmp_path / "gpu.csv"), str(tmp_path / "ipc.toml"), "-o", str(out)]
     command += ["--column", "test_accuracy=val/acc", "--column", "epoch=ep", "--percent"]
-    assert _main(command, monkeypatch) == 2  # not like with like: not paired in silence
+    assert exit_code(command, monkeypatch) == 2  # not like with like: not paired in silence
     assert "--unpaired" in capsys.readouterr().err
-    assert _main([*command, "--unpaired"], monkeypatch) == 0
+    assert exit_code([*command, "--unpaired"], monkeypatch) == 0
     assert "unpaired (Welch)" in capsys.readouterr().out
     assert out.with_suffix(".png").stat().st_size > 10_000
     logs = {"test_accuracy": "val/acc", "epoch": "ep"}
@@ -184,12 +183,3 @@ def test_a_gpu_log_beside_a_run_with_curves(tmp_path, capsys, monkeypatch):
     np.testing.assert_allclose(gpu.get_ydata(), ACCURACY)
     np.testing.assert_allclose(ipc.get_xdata(), [1, 2, 3])
     assert "unpaired" in repr(found)
-
-
-def _main(arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["pcsim", *arguments])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0

@@ -5,6 +5,7 @@ from adapter import Adapter, Gap
 from brian2 import StateMonitor
 from brian2.codegen.runtime.numpy_rt import NumpyCodeObject
 from case import DT
+from plan_gaps import PLAN_GAPS
 
 from pcsim.backends.brian import RECORD, BrianBackend
 
@@ -93,29 +94,11 @@ def not_shown(case):
 
 
 GAPS = (
+    *PLAN_GAPS,
     Gap.of("batch", reason="learning.batch 4.*one sample at a time"),
-    Gap.of("f gelu", reason="network.f 'gelu' has no elementwise"),
-    Gap.of("circuit dendritic", "f softmax", reason="unit alone"),
-    Gap.of("circuit dendritic", "mode associative", reason="mode 'associative'.*in part"),
-    Gap.of("circuit dendritic", "variance", reason="energy.variance: a dendritic layer has unit"),
-    Gap.of("circuit dendritic", "convention post", reason="network.convention 'post'"),
     Gap.of("circuit dendritic", "tau_w per weight", reason="tau_w per weight: all arrays"),
-    Gap.of("circuit equilibrium", "mode generative", reason="mode 'generative'.*at most a target"),
-    Gap.of("circuit equilibrium", "convention post", reason="use 'pre'"),
-    Gap.of("circuit equilibrium", "variance", reason="has unit variance"),
     Gap.of("circuit equilibrium", "tau_w per weight", reason="tau_w per weight: all arrays"),
-    Gap.of("circuit equilibrium", "hardware at error", reason="has no site 'error'"),
-    Gap.of("circuit sacramento", "biases", reason="network.bias true"),
-    Gap.of("circuit sacramento", "mode generative", reason="mode 'generative'"),
     Gap.of("circuit sacramento", "tau_x per unit", reason="tau_x per unit.*one capacity"),
-    Gap.of("circuit spiking", "mode generative", reason="mode 'generative'.*clamped input"),
-    Gap.of("circuit spiking", "convention post", reason="neurons are potentials"),
-    Gap.of("circuit spiking", "variance", reason="of unit variance"),
-    Gap.of("circuit spiking", "prior", reason="network.prior"),
-    Gap.of("circuit spiking", "hardware at tau_w", reason="hardware effects are not available"),
-    Gap.of("circuit error_units", "categorical datum", reason="energy categorical.*x − μ"),
-    Gap.of("delay_err", "categorical datum", reason="energy categorical.*x − μ"),
-    Gap.of("delay_err", "learned variance", reason="energy.learned.*fixed variance"),
 )
 NUMPY = Adapter("brian numpy", run, GAPS, not_shown)
 CYTHON = Adapter("brian cython", lambda case: run(case, "cython"), GAPS, not_shown)

@@ -290,3 +290,20 @@ def equilibrium_rhs(chips, target, source, sizes, bias=True):
         return np.concatenate([d.ravel() for d in moving] + [flatten(rates, bias)])
 
     return rhs
+
+
+def jacobian(chips):
+    """Return d(ds/dt)/ds over all moving states; exact, since these flows are linear."""
+
+    def rates():
+        named = {force.name: force.value / force.tau for force in chips.flow.forces()}
+        return torch.cat([named[name].ravel() for name in chips.flow.moving()])
+
+    base, columns = rates(), []
+    for state in chips.flow.moving().values():
+        flat = state.view(-1)
+        for index in range(len(flat)):
+            flat[index] += 1.0
+            columns.append(rates() - base)
+            flat[index] -= 1.0
+    return torch.stack(columns, 1).numpy()

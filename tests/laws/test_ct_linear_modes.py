@@ -25,26 +25,9 @@ def chain(L, w, dt=0.01, solver="rk4", y=0.0, u=0.0, **circuit):
     return chips
 
 
-def jacobian(chips):
-    """Return d(ds/dt)/ds over all moving states; exact, since these flows are linear."""
-
-    def rates():
-        named = {force.name: force.value / force.tau for force in chips.flow.forces()}
-        return torch.cat([named[name].ravel() for name in chips.flow.moving()])
-
-    base, columns = rates(), []
-    for state in chips.flow.moving().values():
-        flat = state.view(-1)
-        for index in range(len(flat)):
-            flat[index] += 1.0
-            columns.append(rates() - base)
-            flat[index] -= 1.0
-    return torch.stack(columns, 1).numpy()
-
-
 def growth(chips):
     """Return the largest real part of the eigenvalues."""
-    return np.linalg.eigvals(jacobian(chips)).real.max()
+    return np.linalg.eigvals(ct.jacobian(chips)).real.max()
 
 
 # -- decay and the first instants ------------------------------------------------------------------
@@ -53,7 +36,7 @@ def growth(chips):
 @pytest.mark.parametrize(("L", "w"), [(2, 0.7), (4, 1.0), (6, 1.3)])
 def test_modes_of_a_chain_decay_as_computed(L, w):
     """h_k = 1 + w² − 2w cos(kπ/L), and each sine mode decays alone."""
-    found = np.sort(-np.linalg.eigvals(jacobian(chain(L, w, tau_x=1.0))).real)
+    found = np.sort(-np.linalg.eigvals(ct.jacobian(chain(L, w, tau_x=1.0))).real)
     expected = [1 + w * w - 2 * w * cos(k * pi / L) for k in range(1, L)]
     np.testing.assert_allclose(found, np.sort(expected), atol=1e-12)
     for k, h in enumerate(expected, 1):
@@ -107,7 +90,7 @@ def lagged(look=0.0, tau_err=0.6, tau_x=0.8):
     chips.load(oracle.clamps_of(network, "supervised", 1, 1, seed=2))
     plain = ct.engine(network, params, 0.01, "rk4", tau_x=1.0, tau_w=FROZEN)
     plain.load(oracle.clamps_of(network, "supervised", 1, 1, seed=2))
-    return chips, -np.linalg.eigvals(jacobian(plain)).real
+    return chips, -np.linalg.eigvals(ct.jacobian(plain)).real
 
 
 @pytest.mark.parametrize("look", [0.0, 0.25, 0.6])
@@ -118,7 +101,7 @@ def test_poles_of_error_units(look):
     poles = [np.roots([tau_x * tau_err, tau_x + h * look, h]) for h in curvatures]
     free = 2  # ten errors, eight states
     expected = np.concatenate([*poles, np.full(free, -1 / tau_err)])
-    found = np.linalg.eigvals(jacobian(chips))
+    found = np.linalg.eigvals(ct.jacobian(chips))
     assert len(found) == len(expected)
     for pole in expected:
         assert np.abs(found - pole).min() <= 1e-7 * abs(pole)
@@ -148,7 +131,7 @@ def test_no_ringing_below_a_quarter():
     for factor, rings in ((0.98, False), (1.02, True)):
         tau_err = factor * tau_x / (4 * (1 + w * w))
         chips = chain(2, w, tau_x=tau_x, kind="error_units", tau_err=tau_err)
-        assert bool(np.abs(np.linalg.eigvals(jacobian(chips)).imag).max() > 1e-6) == rings
+        assert bool(np.abs(np.linalg.eigvals(ct.jacobian(chips)).imag).max() > 1e-6) == rings
 
 
 @pytest.mark.slow

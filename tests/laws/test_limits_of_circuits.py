@@ -104,18 +104,7 @@ def growth(network, params, **circuit):
     chips.load(oracle.clamps_of(network, "supervised", 1, 1, seed=2))
     chips.feedforward()
 
-    def rates():
-        named = {force.name: force.value / force.tau for force in chips.flow.forces()}
-        return torch.cat([named[name].ravel() for name in chips.flow.moving()])
-
-    base, columns = rates(), []
-    for state in chips.flow.moving().values():
-        flat = state.view(-1)
-        for index in range(len(flat)):
-            flat[index] += 1.0
-            columns.append(rates() - base)
-            flat[index] -= 1.0
-    return np.linalg.eigvals(torch.stack(columns, 1).numpy()).real.max()
+    return np.linalg.eigvals(ct.jacobian(chips)).real.max()
 
 
 @pytest.mark.parametrize(

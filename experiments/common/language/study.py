@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from pcsim.runner import checkpoint
 from pcsim.store import Result, Variable
 
 from .. import keeping, scaled
@@ -105,8 +104,7 @@ def main(name: str, scales: Mapping[str, Setting], out: Path, scale: str) -> Non
         for seed in setting.seeds
     }
     measures = {
-        cell: partial(train, setting, *run, keep=checkpoint.path_for(begun.cell(cell)))
-        for cell, run in runs.items()
+        cell: partial(train, setting, *run, out=begun.cell(cell)) for cell, run in runs.items()
     }
     processes = keeping.PROCESSES if setting.device == "cpu" else 1
     cells = begun.collect(measures, processes)

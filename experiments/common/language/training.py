@@ -23,6 +23,7 @@ from pcsim.kernels.optim import Optimizer, OptimizerSpec
 from pcsim.kernels.parameters import Parameters, initial_parameters
 from pcsim.network import Network
 from pcsim.runner import checkpoint
+from pcsim.runner.resumable import Resumable
 from pcsim.runner.training import check_device
 from pcsim.store import Result, Variable
 
@@ -67,10 +68,11 @@ def rule_of(
     return Discrete(network, params, schedule, optimizer)
 
 
-class Run:
+class Run(Resumable):
     """One model in training. Questions belong to (seed, epoch): no generator is to be kept."""
 
     def __init__(self, setting: Setting, method: Method, seed: int) -> None:
+        super().__init__()
         check_device(setting.device)
         self.setting, self.method, self.seed = setting, method, seed
         self.network = setting.network(method.layer_norm)
@@ -82,22 +84,24 @@ class Run:
         self._dev = setting.ask(windows(setting.text).dev, 0, DEV)
         self._name = f"{method.model_dump_json()} {seed} {setting.model_dump_json()}"
 
-    def train(self, keep: Path | None) -> None:
+    def proceed(self) -> None:
         """Go on to the last epoch, or until the dev perplexity has stopped falling."""
         if not self.watch.curve:
             self._measure()
-        clock = checkpoint.Clock()
         done = self.seen // self.method.batch
         for asked in islice(batches(self.setting, self.method, self.seed), done, None):
             if self.watch.stopped:
                 break
+            self.between_steps = False
             self.rule.batch(clamps(self.network, asked, self.params.flat))
             self.seen += len(asked)
             if self.seen == self.due[len(self.watch.curve)]:
                 self._measure()
-                if keep and clock.due:
-                    self.save(keep)
-                    clock.written()
+            self.pause()
+
+    def reached(self) -> str:
+        """Say how far the training is."""
+        return f"{self.seen} windows"
 
     def _measure(self) -> None:
         self.watch.note(perplexity(self.network, self.params, self._dev), self.params.flat)
@@ -117,8 +121,8 @@ class Run:
         }
         return Result(variables, {"windows": np.array(self.due)}, {"data_origin": text.origin})
 
-    def save(self, path: Path) -> None:
-        """Write all that is needed to go on as if nothing had happened."""
+    def checkpoint(self) -> Result:
+        """Return all that is needed to go on as if nothing had happened."""
         assert self.watch.weights is not None
         tensors = {
             "flat": self.params.flat,
@@ -126,16 +130,21 @@ class Run:
             "curve": torch.tensor(self.watch.curve, dtype=torch.float64),
             **self.rule.optimizer.state(),
         }
-        saved = checkpoint.packed(
-            tensors, run=self._name, seen=self.seen, best_at=self.watch.best_at
+        return checkpoint.packed(
+            tensors,
+            run=self._name,
+            seen=self.seen,
+            best_at=self.watch.best_at,
+            seconds=self.seconds,
         )
-        store.save(saved, path, overwrite=True)
 
-    def restore(self, path: Path) -> None:
-        """Go on from a checkpoint, if this very run has written it."""
-        saved = store.load(path)
-        if saved.attrs.get("run") != self._name:
-            return
+    def own(self, path: Path) -> Result | None:
+        """Return the checkpoint at a path, if this very run has written it."""
+        saved = store.load(path) if path.exists() else None
+        return saved if saved and saved.attrs.get("run") == self._name else None
+
+    def restore(self, saved: Result) -> None:
+        """Go on from a checkpoint."""
         tensors = {name: torch.as_tensor(v.values) for name, v in saved.variables.items()}
         self.params.flat.copy_(tensors["flat"])
         self.rule.optimizer.restore(tensors)
@@ -145,10 +154,8 @@ class Run:
         self.watch = Watch(self.setting.patience, curve, curve[best_at], best_at, weights)
 
 
-def train(setting: Setting, method: Method, seed: int, keep: Path | None = None) -> Result:
-    """Train one model; with `keep`, a checkpoint there is kept up to date, and used if there."""
+def train(setting: Setting, method: Method, seed: int, out: Path | None = None) -> Result:
+    """Train one model; with `out`, a checkpoint beside it is kept up to date, and used if there."""
     run = Run(setting, method, seed)
-    if keep and keep.exists():
-        run.restore(keep)
-    run.train(keep)
+    run.run(out=out)
     return run.result()

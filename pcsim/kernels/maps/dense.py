@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pcsim.kernels.accumulation import accumulate
+from pcsim.kernels.activations import Behind
 from pcsim.kernels.counter import Counter
 from pcsim.kernels.hooks import IDEAL, MapHooks, row_sums
 from pcsim.kernels.map_kernel import Params, computes, plain, refuse_hardware
@@ -32,7 +33,7 @@ def add_outer(into: Tensor, post: Tensor, pre: Tensor, alpha: float, beta: float
         torch.baddbmm(into, post.mT, pre, beta=beta, alpha=alpha, out=into)
 
 
-class DenseKernel:
+class DenseKernel(Behind):
     """One map of one network: keeps its buffers from step to step."""
 
     def __init__(
@@ -42,12 +43,12 @@ class DenseKernel:
         counter: Counter | None,
         hooks: MapHooks = IDEAL,
     ) -> None:
+        super().__init__(spec.g)
         self.spec = spec
         self.params = params
         self.counter = counter
         self.hooks = hooks
         self.f = None if spec.f == "identity" else NONLINEARITIES[spec.f]
-        self.g = None if spec.g == "identity" else NONLINEARITIES[spec.g]
         # Views are made once: at small sizes, making them costs as much as using them.
         self._read = params["w"]
         """The weights as the array presents them; the stored ones unless hardware intervenes."""
@@ -55,7 +56,7 @@ class DenseKernel:
         self._bias = params["b"].unsqueeze(1) if "b" in params else None
         self.feedback: Tensor | None = None
         """Stands for W on the way back, where it is not the same array."""
-        self.r = self.drive = self.mu = self.delta = self._pulled = torch.empty(0)
+        self.r = self._pulled = torch.empty(0)
         self._seen = self._sent = self.r
 
     def read_weights(self) -> None:
@@ -116,14 +117,6 @@ class DenseKernel:
     def emit(self) -> Tensor:
         """Return μ = g(a) from the drive as it stands."""
         return self.drive if self.g is None else self.g.apply(self.drive, self.mu)
-
-    def receive(self, xi: Tensor) -> None:
-        """Take the error at μ and turn it into δ at the drive."""
-        if self.g is None:
-            self.delta = xi
-        else:
-            self.delta.copy_(xi)
-            self.g.pull(self.delta, self.drive, self.mu)
 
     def pull(self, x: Tensor, slot: int = 0, onto: Tensor | None = None) -> Tensor:
         """Return f'(x) ∘ (Wᵀ δ) (+ onto); the buffer is reused in the next step."""
