@@ -152,14 +152,14 @@ class Config(Frozen):
 
     def settings(self) -> dict[str, Any]:
         """Return what differs from the defaults, by dotted names."""
-        found = {"network.kind": self.network.kind}
-        found |= dotted({"network": self.network.model_dump(exclude_defaults=True)})
+        fields = {"network.kind": self.network.kind}
+        fields |= dotted({"network": self.network.model_dump(exclude_defaults=True)})
         for name, field in type(self).model_fields.items():
             if name != "network":
                 usual = dotted({name: field.default.model_dump()})
                 given = dotted({name: getattr(self, name).model_dump()})
-                found |= {n: v for n, v in given.items() if n not in usual or v != usual[n]}
-        return found
+                fields |= {n: v for n, v in given.items() if n not in usual or v != usual[n]}
+        return fields
 
     def __repr__(self) -> str:
         """Return what differs from the defaults, long values cut; `to_json()` has everything."""

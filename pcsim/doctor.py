@@ -80,11 +80,11 @@ class Comparison:
 
 def facts() -> list[tuple[str, str, str]]:
     """Return (section, name, what was found)."""
-    found = [("pcsim", "version", __version__), ("pcsim", "python", platform.python_version())]
-    found.append(("pcsim", "platform", platform.platform()))
+    rows = [("pcsim", "version", __version__), ("pcsim", "python", platform.python_version())]
+    rows.append(("pcsim", "platform", platform.platform()))
     for name, extra in PACKAGES.items():
-        found.append(("packages", name, _version(name, extra)))
-    return [*found, *_devices(), *_tools(), *_places()]
+        rows.append(("packages", name, _version(name, extra)))
+    return [*rows, *_devices(), *_tools(), *_places()]
 
 
 def _version(name: str, extra: str) -> str:

@@ -66,13 +66,13 @@ class Frozen(BaseModel, metaclass=_Sentences):
 
 def dotted(data: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return nested sections as dotted names."""
-    found: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     for name, value in data.items():
         if isinstance(value, Mapping):
-            found |= dotted(value, f"{above}{name}.")
+            names |= dotted(value, f"{above}{name}.")
         else:
-            found[f"{above}{name}"] = value
-    return found
+            names[f"{above}{name}"] = value
+    return names
 
 
 AS_STORED = {"as_stored": True}

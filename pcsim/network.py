@@ -195,20 +195,20 @@ class Network:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """For each node, the nodes it predicts."""
-        found: list[list[int]] = [[] for _ in self.nodes]
+        children: list[list[int]] = [[] for _ in self.nodes]
         for index, node in enumerate(self.nodes):
             for parent in node.parents:
-                found[parent].append(index)
-        return tuple(tuple(c) for c in found)
+                children[parent].append(index)
+        return tuple(tuple(c) for c in children)
 
     @cached_property
     def uses(self) -> tuple[tuple[tuple[int, int], ...], ...]:
         """For each node, (child, which of its parents this node is), from the top down."""
-        found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        uses: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
         for index in reversed(range(len(self.nodes))):
             for slot, parent in enumerate(self.nodes[index].parents):
-                found[parent].append((index, slot))
-        return tuple(tuple(u) for u in found)
+                uses[parent].append((index, slot))
+        return tuple(tuple(u) for u in uses)
 
     @cached_property
     def roots(self) -> tuple[int, ...]:

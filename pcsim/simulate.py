@@ -287,7 +287,7 @@ def hardware_section(
 
 def nouns(config: Config) -> dict[str, Any]:
     """Return the arguments of `simulate` (or `config_of`) that give this configuration."""
-    found: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "network": config.network,
         "hardware": config.hardware,
         "seeds": config.run.seeds,
@@ -300,8 +300,8 @@ def nouns(config: Config) -> dict[str, Any]:
     }
     for name in ("circuit", "solver", "record", "grid", "brian"):
         section = getattr(config, name)
-        found[name] = section if section.model_fields_set else None
-    return found
+        arguments[name] = section if section.model_fields_set else None
+    return arguments
 
 
 def _engine(config: Config) -> str:

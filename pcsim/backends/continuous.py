@@ -265,6 +265,6 @@ class Continuous:
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
-        found = beyond_limit(self.flow.states(), self.params.flat)
-        self.diverged_at[found & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
+        diverged = beyond_limit(self.flow.states(), self.params.flat)
+        self.diverged_at[diverged & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
         return ~self.diverged_at.isnan()

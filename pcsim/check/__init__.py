@@ -140,10 +140,10 @@ def shortest(config: Config, checked: Callable[[Config], Check]) -> Check:
     """Return the check of the shortest presentation that trains, or of the longest tried."""
     for present in PRESENTS:
         tau = config.circuit.tau_x
-        found = checked(configuration.changed(config, {"stream": {"t_pres": present * tau}}))
-        if found.passed:
+        check = checked(configuration.changed(config, {"stream": {"t_pres": present * tau}}))
+        if check.passed:
             break
-    return found
+    return check
 
 
 @contextmanager

@@ -75,13 +75,13 @@ class Cost:
         return [Rows("Pulses per device and sample", columns, rows, caption)]
 
     def _entries(self) -> dict[str, tuple[float, float, float, str]]:
-        found = {}
+        entries = {}
         for one in self.estimates:
             for name, entry in one.table.entries.items():
                 whose = one.what if entry.source == COUNTED else one.table.mode
                 key = f"{whose}: {name}"
-                found[key] = (entry.low, entry.typical, entry.high, entry.source)
-        return found
+                entries[key] = (entry.low, entry.typical, entry.high, entry.source)
+        return entries
 
     def to_json(self) -> str:
         """Return the tables as a result keeps them."""

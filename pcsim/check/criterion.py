@@ -224,14 +224,14 @@ class Answer:
     @property
     def failures(self) -> dict[str, int]:
         """What the chips that have not learnt do, and how many of each."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for chip in np.flatnonzero(~self.has_learnt):
             shown = set(self.energy[:, chip])
             if self.diverged[chip]:
                 shown.add("diverged")
             word = next((word for name, word in FAILURES.items() if name in shown), "guess")
-            found[word] = found.get(word, 0) + 1
-        return found
+            counts[word] = counts.get(word, 0) + 1
+        return counts
 
     @property
     def would_decide(self) -> str:

@@ -116,12 +116,12 @@ def equilibrium_synapses(circuit: Circuit, post: Layer) -> list[str]:
 
 def unit_places(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
     """Return the places among the units of layer k, in the order in which they act."""
-    found = rate_places(_unclamped(layer), k)
+    places = rate_places(_unclamped(layer), k)
     if layer.clamped != "always":
-        found.append(product_place(layer, k, _sum(layer), "mu"))
-        found += [] if layer.output else [feedback_place(layer, k)]
-        found.append(speed_place(_unclamped(layer), k))
-    return [place for place in found if place.site in layer.sites]
+        places.append(product_place(layer, k, _sum(layer), "mu"))
+        places += [] if layer.output else [feedback_place(layer, k)]
+        places.append(speed_place(_unclamped(layer), k))
+    return [place for place in places if place.site in layer.sites]
 
 
 def synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Place]:

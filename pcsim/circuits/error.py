@@ -238,24 +238,24 @@ def categorical_error(layer: Layer) -> list[str]:
 
 def unit_places(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
     """Return the places among the units of layer k, in the order in which they act."""
-    found = rate_places(layer, k)
+    places = rate_places(layer, k)
     if layer.clamped != "always":
-        found += _places_of_states(circuit, layer, k)
-    return [place for place in found if place.site in layer.sites]
+        places += _places_of_states(circuit, layer, k)
+    return [place for place in places if place.site in layer.sites]
 
 
 def _places_of_states(circuit: Circuit, layer: Layer, k: int) -> list[Place]:
-    found = []
+    places = []
     if layer.predicted_by == "above":
         result = "mu" if layer.g == "identity" else "drive"
-        found.append(product_place(layer, k, prediction_sum(layer), result))
+        places.append(product_place(layer, k, prediction_sum(layer), result))
     if layer.predicted_by != "nothing":
         seen = error_seen(circuit, layer)
-        found.append(Place("error", k, error_unread(circuit, layer), seen, order.READ_ERR))
+        places.append(Place("error", k, error_unread(circuit, layer), seen, order.READ_ERR))
     if layer.f is not None:
-        found.append(feedback_place(layer, k))
-    found.append(speed_place(layer, k))
-    return found
+        places.append(feedback_place(layer, k))
+    places.append(speed_place(layer, k))
+    return places
 
 
 def synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Place]:
@@ -265,19 +265,19 @@ def synapse_places(circuit: Circuit, post: Layer, k: int) -> list[Place]:
 
 def delayed_errors(circuit: Circuit, layer: Layer) -> list[Ring]:
     """Return the delay lines of a layer."""
-    found = []
+    rings = []
     if circuit.delay_err and layer.predicted_by != "nothing" and layer.clamped != "always":
-        found.append(Ring("delay_err", "err_now", error_unread(circuit, layer)))
+        rings.append(Ring("delay_err", "err_now", error_unread(circuit, layer)))
     if circuit.delay_fb and layer.sends_feedback:
-        found.append(Ring("delay_fb", error_at_drive(circuit, layer), "err_fb"))
-    return found
+        rings.append(Ring("delay_fb", error_at_drive(circuit, layer), "err_fb"))
+    return rings
 
 
 def sums_within(circuit: Circuit, layer: Layer) -> dict[str, str]:
     """Return the sums over a layer itself, by name."""
     held = layer.predicted_by != "nothing" and layer.clamped != "always"
-    found = {"softmax": SOFTMAX} if layer.categorical and held else {}
-    return found | ({"rates": softmax_sums(layer)} if layer.shares_rates else {})
+    sums = {"softmax": SOFTMAX} if layer.categorical and held else {}
+    return sums | ({"rates": softmax_sums(layer)} if layer.shares_rates else {})
 
 
 def error_rest(circuit: Circuit, layer: Layer) -> dict[str, str]:

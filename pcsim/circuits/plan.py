@@ -198,7 +198,7 @@ def _trains(
     if chips is None or not chips.substrate.sites & set(TRAINS):
         return {}
     learning = [line.name for line in equations(text) if line.role == "state"]
-    found = {}
+    trains = {}
     for name in learning:
         row, column = (
             block(
@@ -209,8 +209,8 @@ def _trains(
             for site, units in zip(TRAINS, shape, strict=True)
             for array in (LEARNING.get(name, name),)
         )
-        found[name] = (row, column)
-    return found
+        trains[name] = (row, column)
+    return trains
 
 
 def _written(
@@ -312,18 +312,18 @@ def _clamped(hold: str, k: int, top: int) -> Literal["never", "switched", "alway
 def _within(
     circuit: Circuit, k: int, group: Group, constants: dict[str, float], name: str
 ) -> list[Within]:
-    found = []
+    sums = []
     if circuit.transport == "sign" and group.layer.sends_feedback:
-        found.append(Within(f"{name}_power{k}", k, ARRAY_POWER, {}))
+        sums.append(Within(f"{name}_power{k}", k, ARRAY_POWER, {}))
     page = PAGES[circuit.kind]
     for kind, text in page.sums_within(circuit, group.layer).items():
-        found.append(Within(f"{name}_{kind}{k}", k, text, {}))
+        sums.append(Within(f"{name}_{kind}{k}", k, text, {}))
     for ring in page.rings(circuit, group.layer):
         text = delay_ring(ring.target, ring.delay)
         used = _used(constants, text + group.text)
         store = delay_store(ring.source)
-        found.append(Within(f"{name}_{ring.delay}{k}", k, text, used, store, ring.delay))
-    return found
+        sums.append(Within(f"{name}_{ring.delay}{k}", k, text, used, store, ring.delay))
+    return sums
 
 
 def _used(constants: dict[str, float], text: str) -> dict[str, float]:
@@ -354,16 +354,16 @@ SAME = (
 def _constants(network: Network, circuit: Circuit, k: int, scale: float) -> dict[str, float]:
     """Return the constants of layer k and of the synapses onto it; by name."""
     own = type(circuit).model_fields
-    found: dict[str, float] = {n: getattr(circuit, n) for n in TIMES + SAME if n in own}
+    constants: dict[str, float] = {n: getattr(circuit, n) for n in TIMES + SAME if n in own}
     # scale·Hebb − λw over τ_w is Hebb − (λ/scale)w over τ_w/scale.
-    found["tau_w"] = circuit.weight_time / scale
-    found["decay"] = circuit.weight_decay / scale
-    found["learning_scale"] = scale
+    constants["tau_w"] = circuit.weight_time / scale
+    constants["decay"] = circuit.weight_decay / scale
+    constants["learning_scale"] = scale
     node = network.nodes[k]
     if isinstance(node.map, Prior):
-        found["prior"] = node.map.mean
+        constants["prior"] = node.map.mean
     if isinstance(node.map, Dense):
-        found["n_weights"] = node.map.n_in * node.map.n_out
+        constants["n_weights"] = node.map.n_in * node.map.n_out
     if isinstance(node.energy, Gaussian):
-        found["log_floor"] = log(node.energy.floor)
-    return found | conductances(circuit, k)
+        constants["log_floor"] = log(node.energy.floor)
+    return constants | conductances(circuit, k)

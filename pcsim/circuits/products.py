@@ -45,8 +45,8 @@ def coefficient(text: str, symbol: str) -> str | None:
 
     Other symbols count as independent of it.
     """
-    found = _coefficient(_parsed(text), symbol)
-    return None if found is None else ast.unparse(found)
+    factor = _coefficient(_parsed(text), symbol)
+    return None if factor is None else ast.unparse(factor)
 
 
 def quotient(text: str) -> tuple[str, str]:
@@ -95,15 +95,15 @@ def _sides(node: ast.AST, arrays: frozenset[str]) -> set[Side]:
     """Return on which sides the symbols of an expression stand."""
     called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
     names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and id(n) not in called}
-    found: set[Side] = set()
+    sides: set[Side] = set()
     for name in names:
         if name.endswith("_pre"):
-            found.add("pre")
+            sides.add("pre")
         elif name.endswith("_post"):
-            found.add("post")
+            sides.add("post")
         elif name in arrays:
-            found.add("synapse")
-    return found
+            sides.add("synapse")
+    return sides
 
 
 class _Bare(ast.NodeTransformer):

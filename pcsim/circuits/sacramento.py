@@ -132,8 +132,8 @@ def first_weights(circuit: Circuit, params: Parameters, seeds: list[int]) -> dic
 
     There W_PI = −W_down, and W_IP is such that interneurons copy the layer below without a target.
     """
-    found = {name: torch.zeros_like(params.flat) for name in ("w_inter", "w_pi", "w_down")}
-    inter, pi, down = (params.views(flat) for flat in found.values())
+    arrays = {name: torch.zeros_like(params.flat) for name in ("w_inter", "w_pi", "w_down")}
+    inter, pi, down = (params.views(flat) for flat in arrays.values())
     for k, node in enumerate(params.network.nodes):
         if not isinstance(node.map, Dense):
             continue
@@ -147,7 +147,7 @@ def first_weights(circuit: Circuit, params: Parameters, seeds: list[int]) -> dic
         if circuit.self_predicting:
             known = conductances(circuit, k)
             torch.mul(params.of[k]["w"], known["a_B"] / known["a_D"], out=inter[k]["w"])
-    return found
+    return arrays
 
 
 def refuse(network: Network, mode: Mode, who: str) -> None:

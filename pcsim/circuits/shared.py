@@ -208,13 +208,13 @@ def array_lines(circuit: Circuit, post: Layer, hebb: str, sent: str, line: str) 
 
 def array_places(circuit: Circuit, post: Layer, k: int, hebb: str) -> list[Place]:
     """Return the places among the synapses of such an array onto layer k."""
-    found = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
+    places = [Place("weight", k, "w", "w_read", order.READ), write_place(circuit, "w", hebb, k)]
     if post.has_feedback and circuit.transport != "shared":
         base = feedback_base(circuit)
-        found.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
+        places.append(Place("weight", k, base, "w_fb_read", order.READ_ERR, array="feedback"))
         if circuit.transport == "kolen_pollack":
-            found.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
-    return [place for place in found if place.site in post.sites]
+            places.append(write_place(circuit, "w_fb", hebb, k, "feedback"))
+    return [place for place in places if place.site in post.sites]
 
 
 def delivered_product(layer: Layer, line: str) -> list[str]:

@@ -52,8 +52,8 @@ class Spiking(Circuit):
 
 def events(circuit: Circuit, layer: Layer) -> list[Event]:
     """Return what a layer sends: rates to a layer below, errors to one above that can move."""
-    found = [SOMA] if layer.f is not None else []
-    return [*found, APICAL] if layer.sends_feedback else found
+    events = [SOMA] if layer.f is not None else []
+    return [*events, APICAL] if layer.sends_feedback else events
 
 
 def spiking_layer(circuit: Circuit, layer: Layer) -> list[str]:

@@ -50,8 +50,8 @@ def cost(
     require_chips(settings)
     settings = physical(settings)
     samples = len(Task.load(settings, settings.network.build()).train.x)
-    found = cost_of(settings, samples)
-    if found is not None and measure:
+    estimate = cost_of(settings, samples)
+    if estimate is not None and measure:
         watch = (lambda _: nullcontext()) if as_json else progress
         pulses = counted_pulses(settings, watch)
         if pulses is None:
@@ -59,16 +59,16 @@ def cost(
                 f"cost: --measure: no device of {settings.hardware.preset} is written by pulses: "
                 f"there are none to count; leave it out"
             )
-        found = cost_of(settings, samples, pulses)
-    if found is None:
+        estimate = cost_of(settings, samples, pulses)
+    if estimate is None:
         raise UnsupportedError(
             "cost: operations are counted for dense layers and samples that are shown one after "
             "another; use network.kind 'mlp', and leave run.automatic out"
         )
     if as_json:
-        typer.echo(json.dumps(found.numbers))
+        typer.echo(json.dumps(estimate.numbers))
         return
-    shown = found.tables()
+    shown = estimate.tables()
     for table in shown if entries else shown[:-1]:
         console.print(table.rich())
-    console.print(found.sentence, style="bold")
+    console.print(estimate.sentence, style="bold")

@@ -98,12 +98,12 @@ def _check(name: str, out: Path, hardware: dict[str, Any], *, twins: bool) -> Ch
 
     console.print(f"check of {name}")
     settings = configuration.parse(_physical(hardware), "demo")
-    found = check(settings, twins=twins, watch=progress)
+    answer = check(settings, twins=twins, watch=progress)
     target = out / f"check_{name}.h5"
-    store.save(found.result(), target)
-    save(found.plot(name), target.with_suffix(".png"))
-    console.print(found.table(name))
-    return found
+    store.save(answer.result(), target)
+    save(answer.plot(name), target.with_suffix(".png"))
+    console.print(answer.table(name))
+    return answer
 
 
 def _physical(hardware: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def deploy(
     check_own(target.with_suffix(".png"))
     with held(target):
         check_target(target, overwrite)
-        found = run_deploy(
+        deployment = run_deploy(
             source,
             hardware if isinstance(source, store.Result) else None,
             program=cast(Any, program),
@@ -102,15 +102,15 @@ def deploy(
             chips=chips,
             watch=(lambda _: nullcontext()) if as_json else _watch,
         )
-        store.save(found, target, overwrite=overwrite)
-        figure = save(found.plot(), target.with_suffix(".png"))
+        store.save(deployment, target, overwrite=overwrite)
+        figure = save(deployment.plot(), target.with_suffix(".png"))
     if as_json:
-        typer.echo(json.dumps(_numbers(found, target)))
+        typer.echo(json.dumps(_numbers(deployment, target)))
         return
-    for table in found.tables():
+    for table in deployment.tables():
         console.print(table.rich())
     console.print(f"stored in {target}, figure in {figure}")
-    console.print(found.sentence(), style="bold", highlight=False)
+    console.print(deployment.sentence(), style="bold", highlight=False)
 
 
 def _source(

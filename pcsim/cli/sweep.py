@@ -70,13 +70,13 @@ def sweep(
             retry=retry,
             report=report,
         )
-    found = survey_of(result)
+    state = survey_of(result)
     if table := points(View(folder.path.stem, str(folder.path), result)):
         console.print(table.rich())
-    tell(found)
+    tell(state)
     console.print(f"stored in {folder.path / MERGED}", soft_wrap=True)
     console.print(f"pcsim report {folder.path} shows it", highlight=False, soft_wrap=True)
-    if found.done == found.diverged:
+    if state.done == state.diverged:
         raise typer.Exit(OF_NO_USE)
 
 

@@ -27,7 +27,7 @@ ABOUT = {
 
 def agreement(reference: Contender, other: Contender) -> dict[str, Array]:
     """Return each measure for the seeds of `other`; NaN where it cannot be had."""
-    found = {name: np.full(len(other.seeds), np.nan) for name in ABOUT}
+    measures = {name: np.full(len(other.seeds), np.nan) for name in ABOUT}
     network, data = _agree(reference, other, "network."), _agree(reference, other, "data.name")
     for row, seed in enumerate(other.seeds):
         mates = np.flatnonzero(reference.seeds == seed)
@@ -36,16 +36,18 @@ def agreement(reference: Contender, other: Contender) -> dict[str, Array]:
         theta, theta_r = _row(other.parameters, row), _row(reference.parameters, mates[0])
         if network and theta is not None and theta_r is not None and theta.shape == theta_r.shape:
             size = np.linalg.norm(theta_r)
-            found["weight_distance"][row] = np.linalg.norm(theta - theta_r) / size
-            found["weight_cosine"][row] = _cosine(theta, theta_r)
+            measures["weight_distance"][row] = np.linalg.norm(theta - theta_r) / size
+            measures["weight_cosine"][row] = _cosine(theta, theta_r)
             start = _start(reference, int(seed))
             if start is not None and other.config is not None:
-                found["change_cosine"][row] = _cosine(theta - start, theta_r - start)
+                measures["change_cosine"][row] = _cosine(theta - start, theta_r - start)
         classes, classes_r = _row(other.predictions, row), _row(reference.predictions, mates[0])
         if data and classes is not None and classes_r is not None:
             same = classes.shape == classes_r.shape
-            found["prediction_agreement"][row] = np.mean(classes == classes_r) if same else np.nan
-    return found
+            measures["prediction_agreement"][row] = (
+                np.mean(classes == classes_r) if same else np.nan
+            )
+    return measures
 
 
 def _row(values: Array | None, index: int) -> npt.NDArray[np.float64] | None:

@@ -54,18 +54,18 @@ def _kept_in(source: Path, folder: Path) -> Path:
 
 def names(runs: Sequence[Source]) -> list[str]:
     """Return a name for each run, all different."""
-    found: list[str] = []
+    names: list[str] = []
     for run_number, source in enumerate(runs, 1):
         if isinstance(source, Path | str):
             name = Path(source).stem
-            if name in found:
+            if name in names:
                 name = f"{Path(source).parent.name}/{name}"
         else:
             name = f"run {run_number}"
-        while name in found:
+        while name in names:
             name = f"{name} ({run_number})"
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _contender(

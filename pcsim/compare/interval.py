@@ -72,7 +72,7 @@ def _bootstrap(groups: tuple[Array, ...], statistic: Any, confidence: float) -> 
     if all(np.ptp(g) == 0 for g in groups):  # nothing to draw from
         exact = float(statistic(*groups))
         return exact, exact
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         groups,
         statistic,
         n_resamples=BOOTSTRAP_DRAWS,
@@ -81,4 +81,4 @@ def _bootstrap(groups: tuple[Array, ...], statistic: Any, confidence: float) -> 
         method="BCa",
         random_state=np.random.default_rng(0),
     )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    return float(interval.confidence_interval.low), float(interval.confidence_interval.high)

@@ -20,11 +20,11 @@ _ABSENT = object()
 
 def differences(reference: Contender, other: Contender) -> list[str]:
     """Return one sentence for each field of network, data or seeds that is not the same."""
-    found = []
+    sentences = []
     for field in DECLARED:
         for one in (reference, other):
             if field not in one.fields:
-                found.append(
+                sentences.append(
                     f"{field}: {one.name} does not say; declare it in the file "
                     f"(`# {field} = …` at the head of a CSV, an attribute in HDF5)"
                 )
@@ -34,30 +34,30 @@ def differences(reference: Contender, other: Contender) -> list[str]:
     for field in sorted(f for f in shared if f.startswith(SAME) and f not in _IGNORED):
         here, there = reference.fields.get(field, _ABSENT), other.fields.get(field, _ABSENT)
         if here != there:
-            found.append(
+            sentences.append(
                 f"{field}: {_show(here)} in {reference.name}, {_show(there)} in {other.name}"
             )
     if reference.origin and other.origin and reference.origin != other.origin:
-        found.append(
+        sentences.append(
             f"files of the data set: {_show(dict(reference.origin))} in {reference.name}, "
             f"{_show(dict(other.origin))} in {other.name}"
         )
     if sorted(reference.seeds.tolist()) != sorted(other.seeds.tolist()):
-        found.append(
+        sentences.append(
             f"run.seeds: {reference.seeds.tolist()} in {reference.name}, "
             f"{other.seeds.tolist()} in {other.name}"
         )
-    return found
+    return sentences
 
 
 def require_like(contenders: Sequence[Contender]) -> None:
     """Refuse to compare seed by seed what does not belong together."""
     for other in contenders[1:]:
-        found = differences(contenders[0], other)
-        if found:
+        apart = differences(contenders[0], other)
+        if apart:
             raise ConfigError(
                 f"compare: {contenders[0].name} and {other.name} are not like with like: "
-                f"{'; '.join(found)}; make them equal, or compare the means with --unpaired"
+                f"{'; '.join(apart)}; make them equal, or compare the means with --unpaired"
             )
 
 

@@ -150,15 +150,15 @@ def _prepared(
 
 
 def _numbers(where: str, values: Sequence[Any]) -> Array:
-    found = np.empty(len(values))
+    numbers = np.empty(len(values))
     for row, value in enumerate(values):
         try:
-            found[row] = np.nan if value is None or value == "" else float(value)
+            numbers[row] = np.nan if value is None or value == "" else float(value)
         except (TypeError, ValueError):
             place = f"line {value.line}, " if isinstance(value, _Cell) else f"row {row + 1}, "
             file, _, name = where.rpartition(", ")
             raise ConfigError(f"{file}, {place}{name}: {str(value)!r} is not a number") from None
-    return found
+    return numbers
 
 
 class _Cell(str):
@@ -187,7 +187,7 @@ def _csv(path: Path, declared: dict[str, Any]) -> dict[str, list[Any]]:
     if len(rows) < 2:
         raise ConfigError(f"{path}: needs a row of column names and at least one row of numbers")
     header = [cell.strip() for cell in rows[0][1]]
-    found: dict[str, list[Any]] = {name: [] for name in header}
+    columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, cells in rows[1:]:
         if len(cells) != len(header):
             raise ConfigError(
@@ -196,8 +196,8 @@ def _csv(path: Path, declared: dict[str, Any]) -> dict[str, list[Any]]:
         for name, text in zip(header, cells, strict=True):
             cell = _Cell(text.strip())
             cell.line = number
-            found[name].append(cell)
-    return found
+            columns[name].append(cell)
+    return columns
 
 
 def _json_lines(path: Path, declared: dict[str, Any]) -> dict[str, list[Any]]:
@@ -259,10 +259,10 @@ def _tensorboard(path: Path, reading: Reading) -> dict[str, list[Any]]:
         raise ConfigError(f"{path}: has no scalars")
     wanted = set(reading.columns.values()) or set(REQUIRED + OPTIONAL)
     steps = sorted({step for tag in points if tag in wanted for step in points[tag]})
-    found: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         tag: [values.get(step) for step in steps] for tag, values in points.items()
     }
-    return {"step": [float(step) for step in steps]} | found
+    return {"step": [float(step) for step in steps]} | columns
 
 
 def _declaration(line: str, where: str) -> dict[str, Any]:

@@ -93,11 +93,11 @@ def grid_axes(result: Result) -> tuple[str, ...]:
 
 def _index(result: Result, axis: str, value: float, source: str) -> int:
     labels = result[axis]
-    found = np.flatnonzero(np.isclose(labels.astype(float), value, rtol=1e-6, atol=0))
-    if not len(found):
+    places = np.flatnonzero(np.isclose(labels.astype(float), value, rtol=1e-6, atol=0))
+    if not len(places):
         shown = ", ".join(f"{v:g}" for v in labels)
         raise ConfigError(f"{source}: --at {axis}={value:g} is none of {shown}")
-    return int(found[0])
+    return int(places[0])
 
 
 def _for_seeds(progress: Mapping[str, Array], seeds: int) -> dict[str, Array]:

@@ -14,17 +14,17 @@ from pcsim.store import Result
 
 def comparison_tables(result: Result) -> list[Rows]:
     """Return accuracy and gap; spread over chips; agreement; cost of the target; differences."""
-    found = [_gaps(result)]
-    found += [_spread(result)] if "chips" in result.variables else []
-    found += [_agreement(result), _costs(result)]
+    tables = [_gaps(result)]
+    tables += [_spread(result)] if "chips" in result.variables else []
+    tables += [_agreement(result), _costs(result)]
     settings = json.loads(str(result.attrs["settings"]))
     rows = tuple(
         (run, field, text) for run, all_ in settings.items() for field, text in all_.items()
     )
     if rows:
         columns = ("run", "field", "reference → run")
-        found.append(Rows("settings that differ", columns, rows, words=True))
-    return found
+        tables.append(Rows("settings that differ", columns, rows, words=True))
+    return tables
 
 
 def _gaps(result: Result) -> Rows:

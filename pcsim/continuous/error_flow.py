@@ -111,7 +111,7 @@ class ErrorFlow:
             self.weights.append(self.feedback.flat)
 
     def _gaussians(self) -> dict[int, UnitGaussian | PrecisionGaussian]:
-        found: dict[int, UnitGaussian | PrecisionGaussian] = {}
+        energies: dict[int, UnitGaussian | PrecisionGaussian] = {}
         for index in self.field.costed:
             spec, energy = self.network.nodes[index].energy, self.field.energies[index]
             if not isinstance(spec, Gaussian) or spec.learned:
@@ -120,8 +120,8 @@ class ErrorFlow:
                     f"Gaussian energy of fixed variance"
                 )
             assert isinstance(energy, UnitGaussian | PrecisionGaussian)
-            found[index] = energy
-        return found
+            energies[index] = energy
+        return energies
 
     def load(
         self, clamps: Sequence[Tensor | None], mask: Tensor | None = None, steps: int = 1 << 20

@@ -129,17 +129,17 @@ class PlanFlow:
 
     def _first_arrays(self, seeds: list[int]) -> dict[str, Tensor]:
         """Return all arrays with their first values; θ is divided where it is stored so."""
-        params, found = self.params, {"w": self.params.flat}
+        params, arrays = self.params, {"w": self.params.flat}
         own = self.page.drawn(self.circuit, params, seeds)
-        found |= {name: params.flat.clone() for name in self.page.divided if name != "w"}
+        arrays |= {name: params.flat.clone() for name in self.page.divided if name != "w"}
         for name, constant in self.page.divided.items():
-            for k, views in enumerate(params.views(found[name])[: self.top]):
+            for k, views in enumerate(params.views(arrays[name])[: self.top]):
                 for array in views.values():
                     array.div_(conductances(self.circuit, k)[constant])
-        found |= own
+        arrays |= own
         if self._feedback.flat is not None and self.circuit.transport != "sign":
-            found["w_fb"] = self._feedback.flat
-        return found
+            arrays["w_fb"] = self._feedback.flat
+        return arrays
 
     # -- what a program is bound to ------------------------------------------------------------
 
@@ -381,8 +381,8 @@ class PlanFlow:
 
     def moving(self) -> dict[str, Tensor]:
         """Return the states that move, by name."""
-        found = {motion.label: self._state[k, motion.state] for motion, k in self._motions()}
-        return {name: found[name] for name in sorted(found, key=listed)}
+        states = {motion.label: self._state[k, motion.state] for motion, k in self._motions()}
+        return {name: states[name] for name in sorted(states, key=listed)}
 
     def states(self) -> dict[str, Tensor]:
         """Return somas, and errors, interneurons and apical potentials that were computed."""

@@ -40,16 +40,16 @@ class Part:
 
     def value(self, name: str) -> Value:
         """Return a symbol at the present state."""
-        found = self.now.get(name)
-        if found is None:
-            found = self.now[name] = self.rules[name]()
-        return found
+        value = self.now.get(name)
+        if value is None:
+            value = self.now[name] = self.rules[name]()
+        return value
 
     def tensor(self, name: str) -> Tensor:
         """Return a symbol that is a tensor."""
-        found = self.value(name)
-        assert isinstance(found, Tensor)
-        return found
+        value = self.value(name)
+        assert isinstance(value, Tensor)
+        return value
 
     def formula(self, text: str) -> Rule:
         """Return what evaluates an expression here; constants are folded now."""

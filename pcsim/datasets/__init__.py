@@ -58,30 +58,30 @@ def load(name: str, *, unverified: bool = False, sha256: str | None = None) -> D
     """
     if own.is_own(name):
         return own.load(name, sha256)
-    found = entry(name)
-    if found.kind != "images":
+    known = entry(name)
+    if known.kind != "images":
         raise DataError(f"the data set '{name}' is text; it is read with `load_text`, not `load`.")
     origin: dict[str, str] = {}
 
     def files(role: str) -> list[Located]:
-        located = [find_file(found, file, unverified=unverified) for file in found.with_role(role)]
+        located = [find_file(known, file, unverified=unverified) for file in known.with_role(role)]
         origin.update({one.name: one.origin for one in located})
         return located
 
-    x_train, y_train, x_test, y_test = _READERS[found.format](files)
+    x_train, y_train, x_test, y_test = _READERS[known.format](files)
     for images, labels in ((x_train, y_train), (x_test, y_test)):
-        _check(found, images, labels)
+        _check(known, images, labels)
     # The largest stored value stands for 1; the digits go up to 16, bytes up to 255.
-    top = 16 if found.format == "digits_csv" else 255
+    top = 16 if known.format == "digits_csv" else 255
     return Dataset(
         name=name,
         x_train=_scaled(x_train, top),
         y_train=y_train,
         x_test=_scaled(x_test, top),
         y_test=y_test,
-        classes=found.classes,
+        classes=known.classes,
         origin=origin,
-        shape=found.shape,
+        shape=known.shape,
     )
 
 
@@ -93,23 +93,23 @@ def load_text(
     Returns the sentences, at most `limit` of them, and their origin. The whole training part of
     One Billion Word has 30 million sentences: give a limit unless there is memory for all.
     """
-    found = entry(name)
-    if found.kind != "text":
+    known = entry(name)
+    if known.kind != "text":
         raise DataError(f"the data set '{name}' is images; it is read with `load`.")
-    whole = found.with_role(part) if part != "archive" else []
+    whole = known.with_role(part) if part != "archive" else []
     if whole:
-        located = [find_file(found, file, unverified=unverified) for file in whole]
+        located = [find_file(known, file, unverified=unverified) for file in whole]
         sentences = [line for one in located for line in formats.read_text(one.path, limit)]
         return sentences[:limit], {one.name: one.origin for one in located}
-    if part not in found.parts:
-        allowed = [*found.parts, *(f.role for f in found.files if f.role != "archive")]
+    if part not in known.parts:
+        allowed = [*known.parts, *(f.role for f in known.files if f.role != "archive")]
         raise DataError(
             f"the data set '{name}' has no part '{part}'; the parts are {', '.join(allowed)}."
         )
-    (archive,) = found.with_role("archive")
-    source = find_file(found, archive, unverified=unverified, role=part)
+    (archive,) = known.with_role("archive")
+    source = find_file(known, archive, unverified=unverified, role=part)
     if source.name == archive.path:
-        sentences = download.read_members(source.path, found.parts[part], limit)
+        sentences = download.read_members(source.path, known.parts[part], limit)
     else:
         sentences = formats.read_text(source.path, limit)
     return sentences, {source.name: source.origin}

@@ -68,9 +68,9 @@ def extract(entry: Entry, archive: Path, wanted: list[DataFile], cache: Path) ->
             with part.open("wb") as out:
                 shutil.copyfileobj(stream, out)
             if file.checksum is not None and not checksum.matches(part, file.checksum):
-                found = checksum.digest(part, file.checksum.partition(":")[0])
+                digest = checksum.digest(part, file.checksum.partition(":")[0])
                 raise DataError(
-                    f"{entry.name}: the member '{name}' of '{archive}' is damaged: found {found}, "
+                    f"{entry.name}: the member '{name}' of '{archive}' is damaged: found {digest}, "
                     f"expected {file.checksum}; delete the archive and run "
                     f"`pcsim data fetch {entry.name}`."
                 )

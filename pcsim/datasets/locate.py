@@ -80,13 +80,13 @@ def find_file(
     `role` says which stand-ins may take its place, where that is not the role of the file itself
     (a part of a big archive).
     """
-    found = _good_copy(file)
-    if found is None:
-        found = _other_copy(entry, file, role or file.role, unverified=unverified)
-    if found is None:
+    copy = _good_copy(file)
+    if copy is None:
+        copy = _other_copy(entry, file, role or file.role, unverified=unverified)
+    if copy is None:
         fetch_file(entry, file)
-        found = Located(cache_root() / file.path, file.path, PUBLISHED)
-    return found
+        copy = Located(cache_root() / file.path, file.path, PUBLISHED)
+    return copy
 
 
 def fetch_file(entry: Entry, file: DataFile, *, trust: bool = False) -> str:
@@ -125,11 +125,11 @@ def mismatch(entry: Entry, file: DataFile, path: Path) -> str:
         what = f"there is no published checksum to compare '{path}' with"
     else:
         size = path.stat().st_size
-        found = checksum.digest(path, file.checksum.partition(":")[0])
+        digest = checksum.digest(path, file.checksum.partition(":")[0])
         short = file.size is not None and path.is_file() and size < file.size
         length = f", {size} of {file.size} bytes" if short else f", {size} bytes"
         what = (
-            f"the file '{path}' is not the published one: found {found}{length}, expected "
+            f"the file '{path}' is not the published one: found {digest}{length}, expected "
             f"{file.checksum}"
         )
     if file.embedded:

@@ -187,9 +187,9 @@ def _deployed(config: Config, plan: Plan, weights: Result) -> Deployment:
         plain = arrays.accuracy(task, task.test)
         arrays.compensate(left[-1])
         accuracy.append(np.stack([plain, arrays.accuracy(task, task.test)], 1))
-    found = {"accuracy": np.stack(accuracy, 1), "left": np.stack(left, 1)}
+    values = {"accuracy": np.stack(accuracy, 1), "left": np.stack(left, 1)}
     names = np.array([f"node {k}" for k in arrays.layers])
-    return _result(config, plan, weights, replicas, programmed, found, names)
+    return _result(config, plan, weights, replicas, programmed, values, names)
 
 
 def _flat(

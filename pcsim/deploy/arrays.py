@@ -101,20 +101,20 @@ class DeployedArrays:
     def program(self, target: Parameters) -> Programmed:
         """Bring the weights of a network into the devices; biases are kept exactly."""
         self.params.flat.copy_(target.flat)
-        found = []
+        devices = []
         for index in self.layers:
             w = target.of[index]["w"].flatten(2)
             if self.plan.range == "matched":
                 largest = w.abs().amax((1, 2), keepdim=True).clamp_min(1e-30)
                 self.scale[index] = largest / self.full
-            found.append(self._layer(index, w / self.scale[index]))
+            devices.append(self._layer(index, w / self.scale[index]))
         for index in self.layers:
             self._amplify(index, self.scale[index])
         self._began = self.chips.clock.step
         for transform in self._lossy.transforms():
             transform.applied = self._began  # what is lost counts from here
         self._first = {index: self._strength(index) for index in self.layers}
-        return Programmed(*(np.stack(rows, 1) for rows in zip(*found, strict=True)))
+        return Programmed(*(np.stack(rows, 1) for rows in zip(*devices, strict=True)))
 
     def _layer(self, index: int, wanted: Tensor) -> tuple[np.ndarray, ...]:
         stored = self.params.of[index]["w"].flatten(2)

@@ -44,14 +44,14 @@ def tornado(data: Mapping[str, Any], name: str) -> Figure:
 
 def _bars(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Return the change of accuracy at the rung nearest to a doubling, by number and direction."""
-    found: dict[str, dict[str, float]] = {}
+    bars: dict[str, dict[str, float]] = {}
     for one in data["margins"]:
         here, *others = one["tried"]
         near = [rung for rung in others if abs(_doublings(one, rung["value"])) <= 1.01]
         if near:
             rung = max(near, key=lambda rung: abs(_doublings(one, rung["value"])))
-            found.setdefault(one["number"], {})[one["direction"]] = here["loss"] - rung["loss"]
-    return found
+            bars.setdefault(one["number"], {})[one["direction"]] = here["loss"] - rung["loss"]
+    return bars
 
 
 def _doublings(one: Mapping[str, Any], value: float) -> float:

@@ -68,8 +68,8 @@ def filter_gradient(
         return _stacked([part[1] for part in parts]), sums
     errors = _side_by_side(delta, spec.shape)
     images, groups = _joined_images(v, len(w), spec)
-    _, found, sums = _backward(errors, images, w.flatten(0, 1), spec, groups, wanted)
-    return found.view(w.shape), sums.view(len(w), -1) if bias else sums
+    _, gradients, sums = _backward(errors, images, w.flatten(0, 1), spec, groups, wanted)
+    return gradients.view(w.shape), sums.view(len(w), -1) if bias else sums
 
 
 def _joined(v: Tensor, replicas: int, spec: Convolution) -> bool:
@@ -113,7 +113,7 @@ def _backward(
     wanted: tuple[bool, bool, bool],
 ) -> tuple[Tensor, Tensor, Tensor]:
     stride, padding = (spec.stride,) * 2, (spec.padding,) * 2
-    found: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward(
+    gradients: tuple[Tensor, Tensor, Tensor] = aten.convolution_backward(
         delta, v, w, [len(w)], stride, padding, (1, 1), False, (0, 0), groups, wanted
     )
-    return found
+    return gradients

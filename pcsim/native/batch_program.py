@@ -29,7 +29,7 @@ from pcsim.circuits.text import Equation, equations
 from pcsim.native.batch_sums import BatchSums
 from pcsim.native.formula import ZERO, Node, apply, symbol
 from pcsim.native.program import EARLY
-from pcsim.native.symbols import SHARED, Units
+from pcsim.native.symbols import SHARED
 from pcsim.native.writer import Array, Program, Value, own_file, prelude
 
 HEADER = 2
@@ -276,17 +276,8 @@ class _Composer(BatchSums):
 
     def _show(self) -> None:
         """Let observers see one step."""
-        for name, text in self.seen.items():
-            wanted, _, part = name.partition("@")
-            node, k = self.read(part, text), int(part[1:])
-            self.need(k, node)
-            self.flush()
-            c = f"seen_{part}_{wanted}"
-            self._pointer(Array("seen", part, wanted), c, self._size(part, "sample"))
-            loop = Units(self, k)
-            value = self.emit([node], loop.leaf, loop.text)[0]
-            loop.text.append(f"{c}[{loop.at}] = {value};")
-            self.body += loop.lines()
+        for loop in self._shown():
+            self.body += loop
 
     # ---- backpropagation
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from pcsim.circuits.blocks import Block
 from pcsim.circuits.plan import Within
@@ -126,7 +127,11 @@ class Layers(Symbols):
     def _show(self) -> None:
         """Let observers see what the last step was taken from."""
         self.flush()
-        lines: list[str] = []
+        lines = [line for loop in self._shown() for line in loop]
+        self.body += ["if (n + 1 == steps) {", *lines, "}"] if lines else []
+
+    def _shown(self) -> Iterator[list[str]]:
+        """Give the loop that writes each observable, with all that it needs computed before."""
         for name, text in self.seen.items():
             wanted, _, part = name.partition("@")
             node, k = self.read(part, text), int(part[1:])
@@ -137,8 +142,7 @@ class Layers(Symbols):
             loop = Units(self, k)
             value = self.emit([node], loop.leaf, loop.text)[0]
             loop.text.append(f"{c}[{loop.at}] = {value};")
-            lines += loop.lines()
-        self.body += ["if (n + 1 == steps) {", *lines, "}"] if lines else []
+            yield loop.lines()
 
     def _move(self) -> None:
         """s ← s + dt·ds/dt of every state, all from one and the same state."""

@@ -72,32 +72,32 @@ def banner(view: View) -> Banner | None:
     """Return the answer of a stored check."""
     if view.kind != "check":
         return None
-    found: Numbers = json.loads(str(view.result.attrs["answer"]))
-    good, chips = found["good"], found["chips"]
-    confidence = 100 * found["criterion"]["confidence"]
-    loss = found["loss"]
+    answer: Numbers = json.loads(str(view.result.attrs["answer"]))
+    good, chips = answer["good"], answer["chips"]
+    confidence = 100 * answer["criterion"]["confidence"]
+    loss = answer["loss"]
     doubt = (
         f"{good['count']} of {chips} chips are good: {100 * good['low']:.0f}–"
         f"{100 * good['high']:.0f} % of all such chips, at {confidence:g} % confidence; median "
         f"loss {100 * loss['median']:.1f} ± {100 * loss['error']:.1f} points over "
-        f"{found['seeds']} seeds"
+        f"{answer['seeds']} seeds"
     )
-    facts = [("Criterion", found["criterion_words"]), ("Uncertainty", doubt)]
-    facts.append(("Run", f"{found['data']}, {found['stream']}"))
-    if found["chip"]:
-        facts.append(("Chip", "; ".join(found["chip"])))
-    if found["idealisations"]:
-        facts.append(("Idealised", "; ".join(found["idealisations"])))
+    facts = [("Criterion", answer["criterion_words"]), ("Uncertainty", doubt)]
+    facts.append(("Run", f"{answer['data']}, {answer['stream']}"))
+    if answer["chip"]:
+        facts.append(("Chip", "; ".join(answer["chip"])))
+    if answer["idealisations"]:
+        facts.append(("Idealised", "; ".join(answer["idealisations"])))
     for name, words in FURTHER.items():
         if sentence := view.result.attrs.get(f"{name}_sentence"):
             facts.append((words, str(sentence)))
     # The reference of an outcome is what it was compared with; below, it has a row of its own.
-    reference = found["reference"]
-    floor = f"the floor (what needs no learning) is {100 * found['floor']:.1f} %"
+    reference = answer["reference"]
+    floor = f"the floor (what needs no learning) is {100 * answer['floor']:.1f} %"
     facts.append(
         ("Compared with", f"{reference['row']}: {100 * reference['accuracy']:.1f} %; {floor}")
     )
-    return Banner(found["outcome"], found["sentence"], tuple(facts))
+    return Banner(answer["outcome"], answer["sentence"], tuple(facts))
 
 
 def row_values(view: View, found: Numbers) -> dict[str, Array]:
@@ -224,11 +224,11 @@ def row_drawing(view: View) -> list[Drawing]:
     """Draw the accuracies of all rows for a paper, with the outcome as title."""
     if view.kind != "check":
         return []
-    found: Numbers = json.loads(str(view.result.attrs["answer"]))
-    values = row_values(view, found)
-    limit = found["reference"]["accuracy"] - found["criterion"]["tolerance"]
+    answer: Numbers = json.loads(str(view.result.attrs["answer"]))
+    values = row_values(view, answer)
+    limit = answer["reference"]["accuracy"] - answer["criterion"]["tolerance"]
     figure = Figure(figsize=(6.5, 1.2 + 0.4 * len(values)), layout="constrained")
-    row_accuracies(figure.subplots(), values, limit, found["floor"])
-    figure.suptitle(plain(f"{found['hardware']}: {found['outcome']}"), fontsize="medium")
-    caption = "Test accuracy of every training; boxes are quartiles. " + found["stream"] + "."
+    row_accuracies(figure.subplots(), values, limit, answer["floor"])
+    figure.suptitle(plain(f"{answer['hardware']}: {answer['outcome']}"), fontsize="medium")
+    caption = "Test accuracy of every training; boxes are quartiles. " + answer["stream"] + "."
     return [Drawing("rows", "Accuracy of all rows", caption, figure)]

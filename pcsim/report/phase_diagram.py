@@ -79,15 +79,15 @@ def _facets(view: View, plane: tuple[str, str]) -> list[tuple[str, tuple[int | s
     ranges: list[list[int | slice]] = [
         [slice(None)] if axis in plane else list(range(_length(view, axis))) for axis in view.swept
     ]
-    found = []
+    panels = []
     for index in product(*ranges):
         words = [
             f"{field_name(axis)} {view.labels(axis)[k]}"
             for axis, k in zip(view.swept, index, strict=True)
             if isinstance(k, int) and axis in view.varied
         ]
-        found.append((", ".join(words), index))
-    return found
+        panels.append((", ".join(words), index))
+    return panels
 
 
 def _oriented(view: View, plane: tuple[str, str], grid: Array) -> Array:

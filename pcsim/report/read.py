@@ -18,17 +18,17 @@ TRAJECTORIES = ".trajectories.h5"
 
 def views(paths: Sequence[Path]) -> list[View]:
     """Return a view of every store; a folder that is no sweep gives all results inside."""
-    found: list[View] = []
+    views: list[View] = []
     for path in paths:
         if path.is_dir() and not (path / SWEEP).exists():
             inside = sorted(p for p in path.glob("*.h5") if not p.name.endswith(TRAJECTORIES))
             inside += sorted(p.parent for p in path.glob(f"*/{SWEEP}"))
             if not inside:
                 raise StoreError(f"{path}: holds no results; give a result file or a sweep folder")
-            found += [_view(one) for one in inside]
+            views += [_view(one) for one in inside]
         else:
-            found.append(_view(path))
-    return _distinct(found)
+            views.append(_view(path))
+    return _distinct(views)
 
 
 def _view(path: Path) -> View:

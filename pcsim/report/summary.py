@@ -33,8 +33,8 @@ def tables(view: View) -> list[Rows]:
         return comparison_tables(view.result)
     if view.kind == "deploy":
         return deployment_tables(view)
-    found = [points(view), _outcomes(view), _verdict(view), _failures(view)]
-    return [table for table in found if table and table.rows]
+    tables = [points(view), _outcomes(view), _verdict(view), _failures(view)]
+    return [table for table in tables if table and table.rows]
 
 
 def headline(view: View) -> str:

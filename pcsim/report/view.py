@@ -126,8 +126,8 @@ class View:
 
     def outcomes(self) -> Array | None:
         """Return the outcome of every replica (swept …, population) as text, if judged."""
-        found = next((n for n in OUTCOMES if n in self.result.variables), None)
-        return None if found is None else self.values(found)
+        name = next((n for n in OUTCOMES if n in self.result.variables), None)
+        return None if name is None else self.values(name)
 
     def converged(self) -> Array | None:
         """Return the share of the population that converged (swept …); NaN where none is judged."""

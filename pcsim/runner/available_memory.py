@@ -45,7 +45,7 @@ def _of_groups(
     root: Path = Path("/sys/fs/cgroup"), me: Path = Path("/proc/self/cgroup")
 ) -> list[float]:
     """Return what each control group above this process leaves (versions 1 and 2)."""
-    found = []
+    limits = []
     for line in _text(me).splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
@@ -63,10 +63,10 @@ def _of_groups(
                 cache = re.search(
                     r"^(?:total_)?inactive_file (\d+)", _text(group / "memory.stat"), re.M
                 )
-                found.append(float(limit - used + (int(cache[1]) if cache else 0)))
+                limits.append(float(limit - used + (int(cache[1]) if cache else 0)))
             if group == base:
                 break
-    return found
+    return limits
 
 
 def _number(path: Path) -> int | None:

@@ -85,10 +85,10 @@ def coordinates(
     discrete = config.run.backend == "discrete"
     gammas = config.grid.gamma if discrete else ()
     rows = [after(Pace(config, train, gamma)) for gamma in gammas or (None,)]
-    found = {}
+    coordinates = {}
     for name in ("samples", "updates", "simulated_time"):
         spread = bool(gammas) and name == "simulated_time"
         values = np.stack([row[name] for row in rows]) if spread else rows[0][name]
         about: dict[str, Attr] = {"long_name": PROGRESS[name], "units": UNITS[name]}
-        found[of + name] = Variable(("gamma", axis) if spread else (axis,), values, about)
-    return found
+        coordinates[of + name] = Variable(("gamma", axis) if spread else (axis,), values, about)
+    return coordinates

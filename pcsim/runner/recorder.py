@@ -95,15 +95,15 @@ class Recorder:
         self.engine.look_back()
         energy, states = flow.energy_by_node(), flow.states()
         samples = next(iter(states.values())).shape[1]
-        found = {"energy": energy / samples}
+        values = {"energy": energy / samples}
         errors = [v for n, v in states.items() if n.rstrip("0123456789") == "err"]
         if errors:
             rms = torch.stack([e.square().mean((1, 2)).sqrt() for e in errors], 1)
-            found["error_rms"] = rms
+            values["error_rms"] = rms
         if events := flow.events():
             each = [count.double().mean(1) / samples for count in events.values()]
-            found["events"] = torch.stack(each, 1)
-        return {name: value.double().cpu().numpy().copy() for name, value in found.items()}
+            values["events"] = torch.stack(each, 1)
+        return {name: value.double().cpu().numpy().copy() for name, value in values.items()}
 
     def _weight_change(self) -> Tensor:
         """Return |θ − θ(0)|/|θ(0)| (chip,), a few chips at a time to save memory."""
@@ -177,14 +177,14 @@ class Recorder:
             "events": "events per unit and sample since the start, of each sender",
             "alignment": "cosine between forward and feedback weights of each map",
         }
-        found = {}
+        variables = {}
         for name, rows in self.rows.items():
             if name == "time":
                 continue
             values = unfold(np.stack(rows, axis=1))
             axes = (*dims, "time", layers[name]) if name in layers else (*dims, "time")
-            found[name] = Variable(axes, values, {"long_name": about[name], "units": "1"})
-        return found
+            variables[name] = Variable(axes, values, {"long_name": about[name], "units": "1"})
+        return variables
 
     @property
     def times(self) -> Array:

@@ -87,12 +87,12 @@ def final_state(
         "long_name": "all weights and biases, node by node from the datum to the top"
     }
     values = replicas.unfold(params.flat.detach().cpu().numpy())
-    found = {"parameters": Variable((*replicas.dims, "parameter"), values, about)}
+    variables = {"parameters": Variable((*replicas.dims, "parameter"), values, about)}
     if config.record.predictions and config.data.mode == "supervised":
         about = {"long_name": "class predicted for each test sample at the end, -1: none"}
         values = replicas.unfold(predictions())
-        found["predictions"] = Variable((*replicas.dims, "test_sample"), values, about)
-    return found
+        variables["predictions"] = Variable((*replicas.dims, "test_sample"), values, about)
+    return variables
 
 
 def best_epoch(history: dict[str, list[np.ndarray]]) -> np.ndarray:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from pcsim.spice.netlist import Hiss, Netlist, Wave, folded
+from pcsim.spice.elements import Hiss, Wave, folded
+from pcsim.spice.netlist import Netlist
 
 LOOK = "look"
 """A source that does nothing but give the solver a point in time."""

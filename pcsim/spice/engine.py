@@ -30,8 +30,10 @@ from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
 from pcsim.spice import ngspice
 from pcsim.spice.deck import Bench, Span, deck
-from pcsim.spice.netlist import WHO, Hiss, Netlist, NoiseSource, Wave
+from pcsim.spice.elements import Hiss, NoiseSource, Wave
+from pcsim.spice.netlist import Netlist
 from pcsim.spice.ngspice import SpiceError, StoppedEarlyError
+from pcsim.spice.refusals import WHO
 from pcsim.spice_settings import Macro
 from pcsim.substrate import Chips, Seeded
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pcsim.native.formula import names
-from pcsim.spice.netlist import Cell, Element
+from pcsim.spice.elements import Cell, Element
 from pcsim.spice.text import in_verilog
 
 HEAD = '`include "disciplines.vams"\n'

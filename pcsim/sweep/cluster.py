@@ -94,8 +94,8 @@ def _paths(file: Path) -> dict[str, str]:
     given = configuration.read(file)
     if given.keys() != FILES.keys() or not all(isinstance(v, str) for v in given.values()):
         raise ConfigError(f"{file}: must hold three paths, {', '.join(FILES)}; got {sorted(given)}")
-    found = {name: file.parent / given[field] for field, name in FILES.items()}
-    for path in found.values():
+    paths = {name: file.parent / given[field] for field, name in FILES.items()}
+    for path in paths.values():
         if not path.is_file():
             raise ConfigError(f"{file}: there is no file {path}")
-    return {name: str(path) for name, path in found.items()}
+    return {name: str(path) for name, path in paths.items()}

@@ -155,12 +155,12 @@ class SweepFolder:
 
     def entries(self) -> list[Entry]:
         """Return the files of finished runs, as their names tell."""
-        found = []
+        entries = []
         for path in sorted(self.runs.glob("*.h5")):
             first, _, size = sealed.stem_of(path).partition("-")
             if first.isdecimal() and size.isdecimal():
-                found.append(Entry(path, int(first), int(size)))
-        return found
+                entries.append(Entry(path, int(first), int(size)))
+        return entries
 
     def write(self, finished: Finished) -> Entry:
         """Store one finished run."""
@@ -175,19 +175,19 @@ class SweepFolder:
 
     def notes(self) -> dict[str, dict[int, tuple[str, str]]]:
         """Return the noted outcomes of points by the name of their file, which has a checksum."""
-        found: dict[str, dict[int, tuple[str, str]]] = {}
+        notes: dict[str, dict[int, tuple[str, str]]] = {}
         try:
             text = (self.path / _NOTES).read_text(encoding="utf-8", errors="replace")
         except OSError:
-            return found
+            return notes
         for line in filter(None, text.splitlines()):
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 note = json.loads(line)
-                found[note["file"]] = {
+                notes[note["file"]] = {
                     int(index): (str(state), str(reason))
                     for index, (state, reason) in note["points"].items()
                 }
-        return found
+        return notes
 
     def sweep_up(self) -> list[Entry]:
         """Remove damaged files and leftovers of killed processes; return the damaged ones."""

@@ -43,14 +43,16 @@ def collect(
     parts = Parts(folder)
     paths = {name: parts.path(name, setting) for name in cells}
     missing = {name: cell for name, cell in cells.items() if not paths[name].exists()}
-    found = {name: store.load(paths[name]) for name in cells if name not in missing}
+    results = {name: store.load(paths[name]) for name in cells if name not in missing}
 
     def keep(name: str, result: Result | Died) -> int:
         if isinstance(result, Died):
             raise UnsupportedError(f"{name}: {result.reason}")
         store.save(result, paths[name], overwrite=True)
-        found[name] = result
+        results[name] = result
         return 1
 
-    carry_out(missing, keep, Tally(len(found), len(cells), "cells", folder), Place(workers), report)
-    return {name: found[name] for name in cells}
+    carry_out(
+        missing, keep, Tally(len(results), len(cells), "cells", folder), Place(workers), report
+    )
+    return {name: results[name] for name in cells}

@@ -172,11 +172,11 @@ def _cut(
     """Divide points by the value of one field, at most `at_once` values together."""
     name, pieces = fields[number].field, -(-len(column) // at_once)
     edges = [len(column) * k // pieces for k in range(pieces + 1)]
-    found: list[Run] = []
+    runs: list[Run] = []
     for start, stop in pairwise(edges):
         some = column[start:stop]
-        found += _blocks([p for p in members if p.values[name] in some], fields, limit)
-    return found
+        runs += _blocks([p for p in members if p.values[name] in some], fields, limit)
+    return runs
 
 
 def _run(members: list[Point], fields: list[TensorField], columns: list[list[Any]]) -> Run:

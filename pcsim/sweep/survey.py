@@ -55,13 +55,13 @@ def survey(outline: Outline, folder: SweepFolder) -> Survey:
 def _outcomes(entries: list[Entry], folder: SweepFolder) -> dict[int, tuple[str, str]]:
     """Return what became of every point, from the notes, or from the files without a note."""
     notes = folder.notes()
-    found: dict[int, tuple[str, str]] = {}
+    outcomes: dict[int, tuple[str, str]] = {}
     for entry in entries:
         if entry.path.name in notes:
-            found |= notes[entry.path.name]
+            outcomes |= notes[entry.path.name]
         else:
-            found |= {index: outcome_of(part) for index, part in folder.parts([entry])}
-    return found
+            outcomes |= {index: outcome_of(part) for index, part in folder.parts([entry])}
+    return outcomes
 
 
 def survey_of(merged: Result) -> Survey:

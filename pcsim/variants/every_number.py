@@ -94,7 +94,7 @@ def _ladders(check: Check, trials: Trials, numbers: Sequence[ChipNumber]) -> lis
     answer = check.answer
     trains = answer.good.count >= check.criterion.yield_ * answer.chips
     lost, limit = trials.losses(trials.base), trials.limit(trials.base)
-    found = []
+    ladders = []
     for number in numbers:
         if not number.value:
             continue
@@ -109,8 +109,8 @@ def _ladders(check: Check, trials: Trials, numbers: Sequence[ChipNumber]) -> lis
 
             ladder = Ladder(number, up, level, trains, allowed)
             ladder.begin(limit, lost)
-            found.append(ladder)
-    return found
+            ladders.append(ladder)
+    return ladders
 
 
 def _takes(hardware: HardwareConfig, number: ChipNumber, value: Value) -> bool:
@@ -138,7 +138,7 @@ def _parts(trials: Trials) -> tuple[Part, ...]:
     ideal = trials.accuracy(
         "ideal chip at the rate of this chip", trials.on(chip.model_copy(update={"pieces": {}}))
     )
-    found = []
+    parts = []
     for name, piece in chip.pieces.items():
         others = {other: one for other, one in chip.pieces.items() if other != name}
         gain = cost = None
@@ -155,5 +155,5 @@ def _parts(trials: Trials) -> tuple[Part, ...]:
             cost = paired(ideal - alone, confidence)
         except ConfigError as reason:
             reasons.append(str(reason))
-        found.append(Part(name, str(piece.kind), gain, cost, "; ".join(reasons)))
-    return tuple(found)
+        parts.append(Part(name, str(piece.kind), gain, cost, "; ".join(reasons)))
+    return tuple(parts)

@@ -64,15 +64,17 @@ class Trials:
 
     def of_numbers(self, title: str, changes: Sequence[Changes]) -> Array:
         """Return the accuracies (variant, seed, chip) with other numbers."""
-        found = np.zeros((len(changes), *self.base.shape))
+        accuracies = np.zeros((len(changes), *self.base.shape))
         runs = list(self._together(changes))
         for number, members in enumerate(runs, 1):
             trials = [dict(changes[k]) for k in members]
             setting = adapted(self.setting, {"grid": {"trials": trials}})
             part = f", {number} of {len(runs)}" if len(runs) > 1 else ""
             words = f"{title}: {len(members)} values{part}"
-            found[members] = self._accuracy(words, setting).reshape(len(members), *self.base.shape)
-        return found
+            accuracies[members] = self._accuracy(words, setting).reshape(
+                len(members), *self.base.shape
+            )
+        return accuracies
 
     def on(self, hardware: Any, regime: Mapping[str, Any] | None = None) -> Config:
         """Return the configuration with other pieces (`hw_models.Hardware`), in another regime."""
@@ -84,10 +86,10 @@ class Trials:
 
     def accuracy(self, title: str, setting: Config) -> Array:
         """Return the accuracies (seed, chip) of a configuration."""
-        found: Array = self._accuracy(title, setting).reshape(len(self.base), -1)
-        if found.shape[1] < self.base.shape[1]:  # one ideal chip stands for all
-            found = np.repeat(found, self.base.shape[1], axis=1)
-        return found
+        accuracies: Array = self._accuracy(title, setting).reshape(len(self.base), -1)
+        if accuracies.shape[1] < self.base.shape[1]:  # one ideal chip stands for all
+            accuracies = np.repeat(accuracies, self.base.shape[1], axis=1)
+        return accuracies
 
     def _accuracy(self, title: str, setting: Config) -> Array:
         with warnings.catch_warnings():  # what a number does to stability is what is asked

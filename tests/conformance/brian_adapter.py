@@ -4,7 +4,6 @@ import numpy as np
 from adapter import Adapter, Gap
 from brian2 import StateMonitor
 from brian2.codegen.runtime.numpy_rt import NumpyCodeObject
-from case import DT
 from plan_gaps import PLAN_GAPS
 
 from pcsim.backends.brian import RECORD, BrianBackend
@@ -46,16 +45,8 @@ def run(case, target="numpy"):
 
 def backend(case, target="numpy", **options):
     return BrianBackend(
-        case.network,
-        case.parameters(),
-        case.circuit,
-        dt=DT,
-        mode=case.mode,
-        seeds=case.seeds[: case.chips],
-        scale=case.scale,
-        tau_x=case.tau_x,
-        tau_w=case.tau_w,
-        chips=case.population(),
+        *case.nouns(),
+        **case.options(),
         target=target,
         **options,
     )

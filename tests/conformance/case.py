@@ -6,6 +6,7 @@ of presenting, a hardware substrate), give `Case` a field for it and name it in 
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -112,6 +113,22 @@ class Case:
         ids = self.seeds[: self.chips]
         noise = Seeded(4, ids)
         return Chips(self.hardware, ids, seed=2, dt=DT, noise=noise, dtype=torch.float64)
+
+    def nouns(self) -> tuple[Network, Parameters, Circuit]:
+        """Return what every engine is built of."""
+        return self.network, self.parameters(), self.circuit
+
+    def options(self) -> dict[str, Any]:
+        """Return what every engine takes besides, by name."""
+        return {
+            "dt": DT,
+            "mode": self.mode,
+            "seeds": self.seeds[: self.chips],
+            "scale": self.scale,
+            "tau_x": self.tau_x,
+            "tau_w": self.tau_w,
+            "chips": self.population(),
+        }
 
     def clamps(self, shown: Presentation) -> list[torch.Tensor | None]:
         """Return the data of one presentation: a tensor per clamped layer, None for the others."""

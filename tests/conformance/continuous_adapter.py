@@ -2,23 +2,14 @@
 
 import numpy as np
 from adapter import Adapter, Gap
-from case import DT
 
 from pcsim.backends.continuous import Continuous
 
 
 def run(case, engine=Continuous, **options):
     chips = engine(
-        case.network,
-        case.parameters(),
-        case.circuit,
-        dt=DT,
-        mode=case.mode,
-        seeds=case.seeds[: case.chips],
-        scale=case.scale,
-        tau_x=case.tau_x,
-        tau_w=case.tau_w,
-        chips=case.population(),
+        *case.nouns(),
+        **case.options(),
         **options,
     )
     flow, rows = chips.flow, []

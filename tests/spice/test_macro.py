@@ -19,8 +19,8 @@ from pcsim.kernels.parameters import initial_parameters
 from pcsim.spice import macro as macro_cells
 from pcsim.spice import ngspice
 from pcsim.spice.deck import deck
+from pcsim.spice.elements import NoiseSource
 from pcsim.spice.engine import Spice, refuse_law
-from pcsim.spice.netlist import NoiseSource
 from pcsim.spice_settings import Macro
 from pcsim.substrate import Chips, Effect, Seeded, Substrate
 from tests.spice.test_spice_engine import NETWORK, apart, made, shown

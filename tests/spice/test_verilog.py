@@ -10,9 +10,9 @@ from pcsim.circuit import Circuit
 from pcsim.errors import UnsupportedError
 from pcsim.native.formula import evaluate, names
 from pcsim.spice import ngspice
+from pcsim.spice.elements import GM
 from pcsim.spice.engine import Spice
 from pcsim.spice.folder.verilog import export
-from pcsim.spice.netlist import GM
 from pcsim.spice.verilog import RESERVED, module, modules, name_of, output
 from tests.spice.test_export import settings
 from tests.spice.test_spice_engine import CIRCUITS, made, made_on

@@ -311,7 +311,7 @@ def _order_sums(made: Synapses) -> None:
 
 def _namespace(part: Group | Connection | Within) -> dict[str, Any]:
     units = {"": 1, "second": second, "second**-0.5": second**-0.5}
-    found = {name: value * units[unit_of(name)] for name, value in part.constants.items()}
+    constants = {name: value * units[unit_of(name)] for name, value in part.constants.items()}
     for block in () if isinstance(part, Within) else part.blocks:
-        found |= block.constants
-    return found
+        constants |= block.constants
+    return constants

@@ -66,12 +66,12 @@ def _fabricated(chips: Chips, sign: str) -> str:
 
 def _hardware(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     """Return, for every site, its name with constants, and the statements of every step."""
-    found = []
+    lines = []
     for block in blocks:
         numbers = "".join(f", {n} = {v:g}" for n, v in block.constants.items())
         code = "\n".join(part for part in (block.brian_noise, block.code) if part)
-        found.append((f" hardware at {block.place.key}{numbers}", code))
-    return found
+        lines.append((f" hardware at {block.place.key}{numbers}", code))
+    return lines
 
 
 def _part(

@@ -48,17 +48,17 @@ class ForwardPass:
 
     def _read_arrays(self) -> dict[tuple[int, str], Tensor]:
         """Return the weights of all arrays as they are presented, each read once."""
-        found = {}
+        arrays = {}
         for k, link in enumerate(self.parts.maps):
             for name, array in STORED.items():
                 if name in link.variables:
                     stored = self.arrays.weights(k, name)
-                    found[k, name] = self._through(f"weight{k}{array}", stored)
+                    arrays[k, name] = self._through(f"weight{k}{array}", stored)
             if self.circuit.transport == "sign" and self.parts.plan.groups[k].layer.sends_feedback:
                 w = self.arrays.weights(k, "w")
                 signs = w.sign() * w.square().mean((1, 2), keepdim=True).sqrt()
-                found[k, "w_fb"] = self._through(f"weight{k}feedback", signs)
-        return found
+                arrays[k, "w_fb"] = self._through(f"weight{k}feedback", signs)
+        return arrays
 
     def _held(self, k: int) -> bool:
         """Return whether all units of layer k are clamped."""

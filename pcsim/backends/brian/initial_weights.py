@@ -56,9 +56,9 @@ def set_initial_weights(
 def _separate_arrays(circuit: Circuit, params: Parameters, seeds: list[int]) -> dict[str, Views]:
     """Return the arrays that are not θ itself, drawn as every engine draws them."""
     drawn = PAGES[circuit.kind].drawn(circuit, params, seeds)
-    found = {name: params.views(flat) for name, flat in drawn.items()}
+    arrays = {name: params.views(flat) for name, flat in drawn.items()}
     feedback = Feedback(circuit.transport, params, seeds, circuit.feedback_gain)
-    return found | {"w_fb": feedback.of}
+    return arrays | {"w_fb": feedback.of}
 
 
 def set_weight_times(

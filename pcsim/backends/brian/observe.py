@@ -78,14 +78,14 @@ class Population:
         A clamped input has no error here, also where the network gives it a prior.
         """
         self._simulator.settle()
-        arrays, found, computed = self._arrays, {}, {}
+        arrays, states, computed = self._arrays, {}, {}
         for k, before in enumerate(self._simulator.before):
             for name, (shown, shift) in (SHOWN | TRACES).items():
                 if name == "x" or name in before:
-                    found[f"{shown}{k + shift}"] = arrays.read(k, name)
+                    states[f"{shown}{k + shift}"] = arrays.read(k, name)
                 elif name not in TRACES and arrays.has(k, name):
                     computed[f"{shown}{k + shift}"] = arrays.read(k, name, before)
-        return found | computed
+        return states | computed
 
     def events(self) -> dict[str, Tensor]:
         """Return the events so far (chip, unit), by sender."""

@@ -316,8 +316,8 @@ class BrianBackend:
 
     def mark_diverged(self) -> Tensor:
         """Note the time at which chips are found diverged; return all that are (chip,)."""
-        found = beyond_limit(self.states(), self.theta().flat)
-        self.diverged_at[found & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
+        diverged = beyond_limit(self.states(), self.theta().flat)
+        self.diverged_at[diverged & self.diverged_at.isnan() & ~self.stopped.chips] = self.time
         return ~self.diverged_at.isnan()
 
     def state(self) -> dict[str, Tensor]:
@@ -345,10 +345,10 @@ class BrianBackend:
 
     def _learning(self) -> list[Any]:
         """Return the variables of maps, and the biases beside the layers' states."""
-        found = [
+        learning = [
             link.variables[n] for link in self.parts.maps for n in ARRAYS if n in link.variables
         ]
-        return found + [v for layer in self._arrays.moving for v in layer if v.name in SHARED]
+        return learning + [v for layer in self._arrays.moving for v in layer if v.name in SHARED]
 
 
 def _repeat(steps: int, watch: Callable[[], None] | None) -> Iterator[None]:

@@ -171,10 +171,8 @@ def _connected(name: str, pre: int, post: int) -> str:
 
 def _sums(name: str, text: str) -> str:
     """Return the lines that put every sum at its place within a step."""
-    found = [line.split("=")[0].strip() for line in text.splitlines() if "(summed)" in line]
-    return "".join(
-        f"{name}.summed_updaters[{one!r}].order = {order.of_sum(one)}\n" for one in found
-    )
+    sums = [line.split("=")[0].strip() for line in text.splitlines() if "(summed)" in line]
+    return "".join(f"{name}.summed_updaters[{one!r}].order = {order.of_sum(one)}\n" for one in sums)
 
 
 def _arrivals(events: Sequence[Event], side: str) -> str:
@@ -193,12 +191,12 @@ def _quoted(text: str) -> str:
 
 def _start(parts: Parts) -> dict[str, np.ndarray]:
     """Return every number that an object starts with and that is not zero anyway."""
-    found = {}
+    numbers = {}
     for owner in (*parts.layers, *parts.maps, *parts.within):
         for name, variable in owner.variables.items():
             given = isinstance(variable, ArrayVariable) and variable.owner.name == owner.name
             if given and not variable.read_only and not variable.scalar:
                 values = np.array(variable.get_value())
                 if values.dtype.kind == "f" and np.any(values):
-                    found[f"{owner.name}.{name}"] = values
-    return found
+                    numbers[f"{owner.name}.{name}"] = values
+    return numbers

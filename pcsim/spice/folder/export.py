@@ -23,8 +23,8 @@ from pcsim.config import Config
 from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.runner.chip_run import ChipRun
 from pcsim.spice.deck import Bench
+from pcsim.spice.elements import GM
 from pcsim.spice.engine import Spice
-from pcsim.spice.netlist import GM
 from pcsim.spice_settings import SpiceSettings
 
 SECONDS = 2e-6

@@ -7,9 +7,9 @@ from pathlib import Path
 from pcsim.config import Config
 from pcsim.errors import UnsupportedError
 from pcsim.runner.chip_run import ChipRun
+from pcsim.spice.elements import GM
 from pcsim.spice.engine import Spice
 from pcsim.spice.folder.export import refuse_full
-from pcsim.spice.netlist import GM
 from pcsim.spice.verilog import modules, name_of
 
 FILE = "cells.va"
