@@ -75,6 +75,25 @@ def test_intervals_are_those_of_clopper_and_pearson():
     assert share(5, 5, 5, 5, 0.9).high == 1
 
 
+def test_an_interval_from_uncertain_counts_is_the_widest_of_theirs():
+    """Its low end is that of the least count, its high end that of the largest."""
+    uncertain = share(20, 26, 30, 32, 0.9)
+    assert uncertain.low == share(20, 20, 20, 32, 0.9).low
+    assert uncertain.high == share(30, 30, 30, 32, 0.9).high
+    assert uncertain.count == 26
+
+
+def test_one_seed_knows_no_error_and_decides_nothing():
+    """All chips lose nothing, or nearly all: a single seed cannot say whether others would."""
+    for accuracy in (0.9, 0.6):
+        right = np.full((1, 64), accuracy)
+        found = Answer(
+            Criterion(), right, np.full((1, 64), "converged"), np.array([0.9]), 0.1, 0.15
+        )
+        assert found.error == np.inf
+        assert found.outcome == "marginal"
+
+
 def test_seeds_are_paired():
     """The reference moves with its seed: what is common to both is no loss, and no doubt."""
     reference = np.array([0.8, 0.9, 0.95])
