@@ -6,6 +6,7 @@ A gap that an adapter lists is tested too: when it begins to work, its test fail
 import shutil
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,13 +126,14 @@ def test_a_change_of_one_part_in_a_billion_is_seen():
 
 
 @pytest.fixture
-def compiled_fast():
-    """Without optimisation, which takes most of a compiler's time and none of the meaning."""
-    name = "codegen.cpp.extra_compile_args"
-    before = prefs[name]
-    prefs[name] = ["-w", "-O0", "-g0"]
-    yield
-    prefs[name] = before
+def compiled_fast(monkeypatch):
+    """Without optimisation, which takes most of a compiler's time and none of the meaning.
+
+    Brian2 finds a library by its text alone: these are kept apart from those that users run.
+    """
+    monkeypatch.setitem(prefs, "codegen.cpp.extra_compile_args", ["-w", "-O0", "-g0"])
+    folder = str(Path.home() / ".cython" / "pcsim_tests")
+    monkeypatch.setitem(prefs, "codegen.runtime.cython.cache_dir", folder)
 
 
 @pytest.mark.skipif(
