@@ -160,7 +160,7 @@ def judge(
         "ringing": never if ringing is None else ringing,
     }
     own = settled is not None
-    told: dict[str, Array] = {}
+    columns: dict[str, Array] = {}
     counts = np.full(chips, records) if ends is None else np.clip(ends, 1, records)
     for count in np.unique(counts):
         rows = counts == count
@@ -168,13 +168,13 @@ def judge(
         part["energy"] = part["energy"][:, :count]
         found = _columns(times[:count], **part, own=own, switched=switched, lyapunov=lyapunov)
         for name, values in found.items():
-            told.setdefault(name, np.empty(chips, dtype=values.dtype))[rows] = values
+            columns.setdefault(name, np.empty(chips, dtype=values.dtype))[rows] = values
     unknown = np.full(chips, np.nan)
     return Verdict(
         diverged_at=np.asarray(diverged_at, dtype=float),
         margin=unknown if margin is None else np.asarray(margin, dtype=float),
         accuracy=unknown if accuracy is None else np.asarray(accuracy, dtype=float),
-        **told,
+        **columns,
     )
 
 

@@ -145,13 +145,15 @@ class Planned(Continuous):
         """Return what is set once per unit or weight, by name and part."""
         flow, sites = self._flow, self.chips.substrate.sites if self.chips else frozenset()
         if isinstance(flow, ErrorFlow | SpikingFlow):
-            made = {"tau_x": flow.tau_x}
+            fabricated = {"tau_x": flow.tau_x}
             if isinstance(flow, ErrorFlow) and "tau_err" in sites:
-                made |= {"tau_err": flow.tau_err}
+                fabricated |= {"tau_err": flow.tau_err}
         else:
             assert isinstance(flow, PlanFlow)
-            made = flow.fabricated
-        fixed = {f"{name}@g{k}": v for name, values in made.items() for k, v in enumerate(values)}
+            fabricated = flow.fabricated
+        fixed = {
+            f"{name}@g{k}": v for name, values in fabricated.items() for k, v in enumerate(values)
+        }
         for k, group in enumerate(self.plan.groups):
             if group.layer.precision and not group.layer.learned_variance:
                 variance = torch.as_tensor(group.variance, dtype=torch.float64).reshape(1, 1, -1)

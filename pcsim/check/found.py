@@ -126,8 +126,8 @@ class Check:
         if self.outcome == "marginal":
             text += f"; {answer.would_decide}"
         if self.outcome == "fails":
-            told = ", ".join(f"{count} {word}" for word, count in answer.failures.items())
-            text += f"; chips that have not learnt: {told}"
+            failures = ", ".join(f"{count} {word}" for word, count in answer.failures.items())
+            text += f"; chips that have not learnt: {failures}"
         ideal = "; ".join(self.idealisations)
         text = f"{text} [idealised: {ideal}]" if ideal else text
         standing = "; ".join(self.config.hardware.standing)
@@ -156,12 +156,12 @@ class Check:
         if self.rates and any(rate.at_end for rate in self.rates.values()):
             notes.append("! the best rate is at the end of those tried")
         outcomes, counts = np.unique(self.verdict.outcome, return_counts=True)
-        told = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))
+        outcome_words = ", ".join(f"{n} {o}" for o, n in zip(outcomes, counts, strict=True))
         caption = "; ".join(
             [
                 f"criterion: {self.criterion.words}",
                 f"floor {100 * self.answer.floor:.1f} %",
-                f"energies (another question than accuracy): {told}",
+                f"energies (another question than accuracy): {outcome_words}",
                 *dict.fromkeys(notes),
                 *self.config.hardware.standing,
             ]

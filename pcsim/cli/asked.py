@@ -173,23 +173,23 @@ def carry_out(
     with held(target):
         check_target(target, asked.overwrite)  # the process before this one may have finished it
         check = shortest(settings, checked) if asked.present == "auto" else checked(settings)
-        told = [] if check.outcome == "no verdict" else tell(check, watch, rows.folder)
+        answers = [] if check.outcome == "no verdict" else tell(check, watch, rows.folder)
         result = check.result()
-        for part in told:
+        for part in answers:
             result = part.beside(result)
         store.save(result, target, overwrite=asked.overwrite)
         rows.forget()
-        drawn = check if whole or not told else told[0]
+        drawn = check if whole or not answers else answers[0]
         figure = save(drawn.plot(), target.with_suffix(".png"))
-    sentences = [check.sentence(), *(part.sentence() for part in told)]
+    sentences = [check.sentence(), *(part.sentence() for part in answers)]
     if asked.as_json:
-        numbers = {part.name: part.data() for part in told}
+        numbers = {part.name: part.data() for part in answers}
         typer.echo(json.dumps(check.numbers() | numbers | {"stored": str(target)}))
     elif asked.quiet:
         for sentence in sentences:
             typer.echo(sentence)
     else:
-        for table in (table for part in told for table in part.tables()):
+        for table in (table for part in answers for table in part.tables()):
             console.print(table.rich())
         if whole:
             console.print(check.table())

@@ -42,11 +42,11 @@ def check(
     def tell(check: Check, watch: Watch, rows: Path) -> list[Beside]:
         from pcsim import variants
 
-        told: list[Beside] = []
+        answers: list[Beside] = []
         if margins:
-            told.append(variants.margins(check, watch=watch, rows=rows))
+            answers.append(variants.margins(check, watch=watch, rows=rows))
         if remedies:
-            told.append(variants.remedies(check, watch=watch, rows=rows))
-        return told
+            answers.append(variants.remedies(check, watch=watch, rows=rows))
+        return answers
 
     carry_out("check", asked, asked.settings(), tell, search=search, whole=True)

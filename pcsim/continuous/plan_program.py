@@ -78,8 +78,8 @@ class Program:
 
     def __init__(self, flow: PlanFlow, plan: Plan, holds: Sequence[str], nudged: float) -> None:
         self.flow, self.plan, self.holds = flow, plan, holds
-        made = [flow.constants_of(k, group) for k, group in enumerate(plan.groups)]
-        self.layers = [Part(known | {"free": 1.0, "nudged": nudged}) for known in made]
+        constants = [flow.constants_of(k, group) for k, group in enumerate(plan.groups)]
+        self.layers = [Part(known | {"free": 1.0, "nudged": nudged}) for known in constants]
         self.maps = [Part({**link.constants, **flow.always}) for link in plan.connections]
         self.lines = [equations(group.text) for group in plan.groups]
         self.motions: list[Motion] = []

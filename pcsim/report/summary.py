@@ -39,9 +39,9 @@ def tables(view: View) -> list[Rows]:
 
 def headline(view: View) -> str:
     """Return the numbers one wants first, as a sentence; empty if there are none."""
-    told = [str(view.result.attrs[name]) for name in SENTENCES if name in view.result.attrs]
-    if told and view.kind != "check":
-        return " ".join(told)
+    sentences = [str(view.result.attrs[name]) for name in SENTENCES if name in view.result.attrs]
+    if sentences and view.kind != "check":
+        return " ".join(sentences)
     words = []
     accuracy, outcome = view.values("accuracy"), view.outcomes()
     if view.kind == "comparison":

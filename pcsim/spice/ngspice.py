@@ -243,10 +243,10 @@ def _ascii(
     rows = [words[k + 1 : k + 1 + width] for k in range(0, len(words), width + 1)]
     rows = [row for row in rows if len(row) == width]
     try:
-        made = [[_number(word) for word in row] for row in rows]
+        numbers = [[_number(word) for word in row] for row in rows]
     except ValueError:
         raise StoreError(f"{path}: not a raw file of ngspice: a value is no number") from None
-    values = np.array(made, dtype=np.complex128).reshape(len(rows), width)
+    values = np.array(numbers, dtype=np.complex128).reshape(len(rows), width)
     return (values if kind == np.complex128 else values.real).astype(kind), end
 
 

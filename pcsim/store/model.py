@@ -135,12 +135,12 @@ class Result:
     def __repr__(self) -> str:
         """Return axes, accuracy and names, not the numbers."""
         axes = ", ".join(f"{name} {len(labels)}" for name, labels in self.coords.items())
-        told = ""
+        words = ""
         if "accuracy" in self.variables:
             median = np.nanmedian(self["accuracy"].astype(float))
-            told = f"; test accuracy {100 * float(median):.1f} % (median)"
+            words = f"; test accuracy {100 * float(median):.1f} % (median)"
         kind = type(self).__name__
-        return f"<{kind} of {axes or 'no axes'}{told}; variables {', '.join(self.variables)}>"
+        return f"<{kind} of {axes or 'no axes'}{words}; variables {', '.join(self.variables)}>"
 
     def _repr_html_(self) -> str:
         return self.contents().html()

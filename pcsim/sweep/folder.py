@@ -217,16 +217,16 @@ def outline_of(sweep: Sweep) -> Outline:
 
 def check_same(old: Sweep, new: Sweep, where: Path) -> None:
     """Refuse to go on with another description, and say what differs."""
-    told = "give another --out, or change it back"
+    advice = "give another --out, or change it back"
     if old.table != new.table:
         before, now = (s.table.model_dump(mode="json") for s in (old, new))
         name, was, given = next(_differences(before, now, "sweep"))
-        raise StoreError(f"{where}: was started with {name} = {was}, not {given}; {told}")
+        raise StoreError(f"{where}: was started with {name} = {was}, not {given}; {advice}")
     for one, other in zip(old.points, new.points, strict=True):
         if one.config != other.config:
             before, now = ({} if c.config is None else c.config.model_dump() for c in (one, other))
             name, was, given = next(_differences(before, now))
-            raise StoreError(f"{where}: was started with {name} = {was}, not {given}; {told}")
+            raise StoreError(f"{where}: was started with {name} = {was}, not {given}; {advice}")
 
 
 def _differences(old: Any, new: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:

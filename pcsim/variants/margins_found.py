@@ -114,13 +114,13 @@ class Margins(Beside):
         """Return the tightest margins."""
         name = chip_name(self.check.config)
         tried = {one.number.path for one in self.ladders if one.tried}
-        told = [f"{one.number.path} {self._way(one)} {self.words(one)}" for one in self.critical]
+        margins = [f"{one.number.path} {self._way(one)} {self.words(one)}" for one in self.critical]
         if self.trains:
             free = len(tried) - len({one.number.path for one in self.critical})
-            first = "; ".join(told[:3]) or "no number has a margin within what was tried"
+            first = "; ".join(margins[:3]) or "no number has a margin within what was tried"
             text = f"margins of {name}: {first}; {free} of {len(tried)} numbers change nothing"
         else:
-            first = "; ".join(told[:3]) or "no number alone makes it train within what was tried"
+            first = "; ".join(margins[:3]) or "no number alone makes it train within what was tried"
             text = f"{name} does not train: {first}"
         return f"{text}{self._bottleneck}"
 

@@ -68,15 +68,15 @@ class Remedies(Beside):
         helping = [one for one in self.ranked if one.gain and one.gain.low > 0]
         if not helping:
             return f"no remedy of {len(self.ranked)} helps {name} beyond what these seeds can tell"
-        told = [f"best remedy of {name}: {self._words(helping[0])}"]
+        sentences = [f"best remedy of {name}: {self._words(helping[0])}"]
         automatic = next((one for one in helping if one.automatic), None)
         if not helping[0].automatic:
-            told.append(
+            sentences.append(
                 f"best without a controller: {self._words(automatic)}"
                 if automatic
                 else "none without a controller helps"
             )
-        return "; ".join(told)
+        return "; ".join(sentences)
 
     def _words(self, one: Tried) -> str:
         assert one.gain

@@ -98,13 +98,13 @@ class Specs(Beside):
     def sentence(self) -> str:
         """Say what the numbers must be."""
         names, found = list(self.axes), self.needs()
-        told = [
+        sentences = [
             (f"{names[0]} = {first:g}: " if first is not None else "") + self._said(names[-1], one)
             for first, one in found
         ]
-        if len(told) > 3:
-            told = [told[0], told[len(told) // 2], told[-1]]
-        return f"to train, {chip_name(self.check.config)} needs: {'; '.join(told)}"
+        if len(sentences) > 3:
+            sentences = [sentences[0], sentences[len(sentences) // 2], sentences[-1]]
+        return f"to train, {chip_name(self.check.config)} needs: {'; '.join(sentences)}"
 
     @staticmethod
     def _said(name: str, one: Need) -> str:

@@ -78,10 +78,10 @@ class MatrixProducts:
                 (products.learning, held, self._learning),
             ):
                 for target, terms in kind.items():
-                    made = [
+                    summands = [
                         _Product(term, (held, pre, post), link.constants, shape) for term in terms
                     ]
-                    into.append((owner.variables[target], made))
+                    into.append((owner.variables[target], summands))
         self._biases = [
             (layer.variables[name], (chips, samples, -1))
             for layer in parts.layers
