@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
-from scipy.stats import beta, binom, t
+from scipy.special import bdtr, betaincinv, stdtrit  # scipy.stats takes half a second to import
 
 from pcsim.frozen import Frozen
 
@@ -96,15 +96,16 @@ class Share:
 def share(least: int, count: int, most: int, total: int, confidence: float) -> Share:
     """Return the interval of Clopper and Pearson, from counts that are themselves uncertain."""
     doubt = (1 - confidence) / 2
-    low = float(beta.ppf(doubt, least, total - least + 1)) if least else 0.0
-    high = float(beta.ppf(1 - doubt, most + 1, total - most)) if most < total else 1.0
+    low = float(betaincinv(least, total - least + 1, doubt)) if least else 0.0
+    high = float(betaincinv(most + 1, total - most, 1 - doubt)) if most < total else 1.0
     return Share(count, low, high)
 
 
 def guessing(labels: npt.NDArray[np.int64]) -> float:
     """Return the accuracy that guessing the commonest class exceeds with probability `LUCK`."""
     count = len(labels)
-    return float(binom.isf(LUCK, count, commonest(labels))) / count
+    right = bdtr(np.arange(count + 1.0), count, commonest(labels))
+    return float(np.searchsorted(right, 1 - LUCK)) / count
 
 
 def commonest(labels: npt.NDArray[np.int64]) -> float:
@@ -161,7 +162,8 @@ class Answer:
         if self.seeds < 2:
             return float("inf")
         scatter = float(np.median(self.losses, axis=1).std(ddof=1))
-        return float(t.ppf(0.5 + self.criterion.confidence / 2, seeds - 1)) * scatter / sqrt(seeds)
+        away = float(stdtrit(seeds - 1, 0.5 + self.criterion.confidence / 2))
+        return away * scatter / sqrt(seeds)
 
     @property
     def diverged(self) -> Array:
