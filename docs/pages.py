@@ -23,13 +23,14 @@ import pcsim
 from hw_models.kind_pages import example, example_text, kind_rows
 from hw_models.pieces import PIECES
 from hw_models.printed import equations
-from hw_models.remedies import REMEDIES
+from hw_models.remedies import REMEDIES, Remedy
 from pcsim.cli import app
 from pcsim.config import Config
 from pcsim.fields.allowed import allowed, default_of
 from pcsim.fields.config_pages import sections
 from pcsim.fields.pages import first_sentence, is_tag, meaning, models_of
 from pcsim.meaning import needs_of
+from pcsim.variants.every_remedy import STREAM, OfStream
 
 KINDS = {piece.__name__ for piece in PIECES.values()}
 ROOT = Path(__file__).parents[1]
@@ -239,6 +240,7 @@ def gaps() -> dict[str, tuple[Any, ...]]:
 
 def remedies() -> str:
     """Return the page of all remedies, from their registry."""
+    registries: tuple[Remedy | OfStream, ...] = (*REMEDIES, *STREAM)
     rows = [
         (
             remedy.name,
@@ -249,17 +251,18 @@ def remedies() -> str:
             "yes" if remedy.automatic else "no",
             "; ".join(remedy.sources),
         )
-        for remedy in REMEDIES
+        for remedy in registries
     ]
     head = ("remedy", "what is done", "devices per weight", "lines", "time", "automatic", "source")
     return "\n".join(
         [
             "# Remedies",
             "",
-            "What may be built around a chip so that it trains after all, from the registry",
-            "`hw_models.remedies`. *Automatic*: no controller has to tell the chip when something",
-            "happens; with the others, the schedule is no longer fully automatic. Devices, lines",
-            "and time are what a remedy adds.",
+            "What may be built around a chip so that it trains after all, from the registries",
+            "`hw_models.remedies` and, for what is shown, `pcsim.variants.every_remedy`.",
+            "*Automatic*: no controller has to tell the chip when something happens; with the",
+            "others, the schedule is no longer fully automatic. Devices, lines and time are what a",
+            "remedy adds.",
             "",
             *table(head, rows),
             "",

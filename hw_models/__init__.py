@@ -45,6 +45,7 @@ from hw_models.plasticity import (
     PulseCurveDevice,
 )
 from hw_models.plasticity_arrays import DevicePair, FastArray
+from hw_models.plasticity_group import DeviceGroup
 from hw_models.plasticity_multiplier import LearningMultiplier
 from hw_models.plasticity_rules import (
     PulseTrain,
@@ -70,6 +71,7 @@ __all__ = [
     "DeadLines",
     "DeadNeurons",
     "DeployedParts",
+    "DeviceGroup",
     "DevicePair",
     "Endurance",
     "ExponentialDevice",

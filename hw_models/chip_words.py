@@ -9,6 +9,7 @@ from hw_models.order import order_words
 from hw_models.piece import Piece
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_device import Device
+from hw_models.plasticity_group import DeviceGroup
 from hw_models.preset_file import value_text
 from hw_models.quantize import QuantizedWeights
 from hw_models.whole_chip import READ_ONLY, about_chip
@@ -83,7 +84,7 @@ def _weights(hardware: Hardware) -> Iterator[str]:
             batch = getattr(piece, "batch", "shared")
             if batch == "shared":
                 yield f'{name}: all samples of a batch see one draw (batch = "independent")'
-        device = piece.device if isinstance(piece, DevicePair | FastArray) else piece
+        device = piece.device if isinstance(piece, DeviceGroup | DevicePair | FastArray) else piece
         if isinstance(device, Device):
             missing = [f for f in ("dw_spread", "cycle_noise") if not getattr(device, f)]
             if missing:
@@ -91,7 +92,7 @@ def _weights(hardware: Hardware) -> Iterator[str]:
     written = [
         piece
         for piece in pieces.values()
-        if isinstance(piece, Device | DevicePair)
+        if isinstance(piece, Device | DeviceGroup | DevicePair)
         or (isinstance(piece, QuantizedWeights) and not piece.accumulator)
     ]
     if not written:

@@ -6,6 +6,7 @@
 Of samples side by side each asks for pulses: s + down of them upwards, down of them downwards.
 
 The counter stands right before each device, behind accumulators and fast arrays; nothing changes.
+Of a group of devices the requests are counted, not what its devices pass on to each other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hw_models.formula import Formula
 from hw_models.piece import Piece
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.plasticity_device import Device
+from hw_models.plasticity_group import DeviceGroup
 from pcsim.substrate import Memory
 from pcsim.substrate.effect import DOWN
 
@@ -52,5 +54,7 @@ def with_counters(hardware: Hardware, *, side_by_side: bool = False) -> Hardware
 
 def _quantum(piece: Piece) -> float:
     """Return the weight of one pulse of a device that is written by pulses, else 0."""
+    if isinstance(piece, DeviceGroup):
+        return piece.quantum if piece.device.pulsed else 0.0
     device = piece.device if isinstance(piece, DevicePair | FastArray) else piece
     return device.quantum if isinstance(device, Device) and device.pulsed else 0.0

@@ -21,6 +21,7 @@ from hw_models.noise import ColouredNoise, PinkNoise, TelegraphNoise
 from hw_models.piece import Piece
 from hw_models.plasticity_arrays import DevicePair
 from hw_models.plasticity_device import Device
+from hw_models.plasticity_group import DeviceGroup
 from hw_models.plasticity_rules import Retention
 from hw_models.quantize import ConductancePair, QuantizedWeights
 from pcsim.errors import ConfigError
@@ -92,6 +93,9 @@ def _full(piece: Piece) -> Iterator[float]:
     """Yield the weight at full conductance, if a piece says it."""
     if isinstance(piece, DevicePair):
         yield piece.device.w_max * piece.device.range
+    elif isinstance(piece, DeviceGroup):
+        bound = min(piece.device.w_max, abs(piece.device.w_min))
+        yield sum(piece.significances) * bound * piece.device.range
     elif isinstance(piece, Device):
         yield min(piece.w_max, abs(piece.w_min)) * piece.range
     elif isinstance(piece, ProgrammingError | QuantizedWeights | ConductancePair | PcmDrift):

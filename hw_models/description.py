@@ -149,7 +149,12 @@ def make_piece(name: str, fields: Mapping[str, Any], given: Piece | None) -> Pie
 def try_piece(
     fields: Mapping[str, Any], given: Piece | None = None
 ) -> tuple[Piece | None, list[str]]:
-    """Return a piece, or all that is wrong with its fields, one sentence each."""
+    """Return a piece, or all that is wrong with its fields, one sentence each.
+
+    A kind of its own replaces a given piece of another kind, with all its fields.
+    """
+    if given and fields.get("kind", given.kind) != given.kind:
+        given = None
     values = dict(given.model_dump() if given else {})
     for key, value in fields.items():
         both = isinstance(value, Mapping) and isinstance(values.get(key), Mapping)

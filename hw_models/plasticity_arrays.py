@@ -24,10 +24,11 @@ from pcsim.substrate.expression import Expression
 class DevicePair(Clocked):
     """w = g⁺ − g⁻ of two devices that can only be raised; a refresh undoes their wear.
 
-    Once per write the pair is checked: if the larger conductance is above `refresh_at` and the
-    smaller above `refresh_floor` of the window 0 … w_max, both are reset and the difference is
-    written anew by open-loop pulses through the device, |w|/dw_min of them and at most
-    `refresh_pulses`: nobody looks where they lead. The request of that write waits for the next.
+    Once per write the pair is read (with an error of `refresh_read`) and checked: if the larger
+    conductance is above `refresh_at` and the smaller above `refresh_floor` of the window 0 … w_max,
+    both are reset and the difference is written anew by open-loop pulses through the device,
+    |w|/`refresh_step` of them and at most `refresh_pulses`: nobody looks where they lead. The
+    request of that write waits for the next.
     The memory holds both conductances; what they share is min(g⁺, g⁻), and the rest is w.
     """
 
@@ -45,6 +46,12 @@ class DevicePair(Clocked):
     """Share of the nominal w_max above which the smaller one must be."""
     refresh_noise: Annotated[NotNegative, InDevice] = 0.0
     """Standard deviation of a conductance after its reset, device units; none is below zero."""
+    refresh_read: Annotated[NotNegative, InDevice] = 0.0
+    """Standard deviation of the read of each conductance that decides on a refresh, device
+    units; drawn anew at every write."""
+    refresh_step: Annotated[Positive, InDevice] | None = None
+    """What a refresh takes a pulse for when it counts how many to send, device units; unset:
+    dw_min."""
     refresh_pulses: Annotated[int, Field(ge=1, le=10**6)] = 31
     """Most pulses that a refresh sends."""
 
@@ -57,7 +64,7 @@ class DevicePair(Clocked):
                 f"refresh_floor must be below refresh_at, got {self.refresh_floor:g} and "
                 f"{self.refresh_at:g}"
             )
-        _without_clock(self.device)
+        without_clock(self.device)
         return self
 
     @property
@@ -76,9 +83,17 @@ class DevicePair(Clocked):
     def _effects(self, name: str, falling: str) -> tuple[Effect, ...]:
         """`falling`: what is asked for downwards beside s, or nothing."""
         worn = "((g_plus + g_minus - abs(g_plus - g_minus))/2)"
-        full = f"(int({worn} + abs(w) > limit)*int({worn} > least))"
+        larger, smaller = f"{worn} + abs(w)", worn
+        if self.refresh_read:
+            larger, smaller = (
+                f"{read} + misread*xi_{name}"
+                for read, name in ((larger, "read_larger"), (smaller, "read_smaller"))
+            )
+        full = f"(int({larger} > limit)*int({smaller} > least))"
         pulses = (
-            "dw*clip(floor(abs(w)/dw + u_refresh), 0, most)" if self.device.dw_min else "abs(w)"
+            "dw*clip(floor(abs(w)/per_pulse + u_refresh), 0, most)"
+            if self.device.dw_min
+            else "abs(w)"
         )
         texts = {}
         waiting = {} if falling else {"waiting": Memory(update=f"{full}*(s + waiting)")}
@@ -107,6 +122,8 @@ class DevicePair(Clocked):
         }
         if self.device.dw_min:
             noise["u_refresh"] = "uniform"
+        if self.refresh_read:
+            noise |= {"xi_read_larger": "normal", "xi_read_smaller": "normal"}
         if falling and self.device.pulsed:
             noise["u_down"] = "uniform"
         pair = Effect(
@@ -119,7 +136,9 @@ class DevicePair(Clocked):
                 "least": self.refresh_floor * scale,
                 "refresh_noise": self.refresh_noise * self.device.range,
                 "most": float(self.refresh_pulses),
-            },
+                "per_pulse": (self.refresh_step or self.device.dw_min) * self.device.range,
+            }
+            | ({"misread": self.refresh_read * self.device.range} if self.refresh_read else {}),
             draws=dict(of_plus.draws) | dict(of_minus.draws),
             parameters=dict(of_plus.parameters) | dict(of_minus.parameters),
             noise=noise,
@@ -181,7 +200,7 @@ class FastArray(Clocked):
 
     @model_validator(mode="after")
     def _one_clock(self) -> Self:
-        _without_clock(self.device)
+        without_clock(self.device)
         if self.follow_reference and self.chop is None:
             raise ValueError("follow_reference takes the mean of half a period: set chop")
         return self
@@ -271,13 +290,13 @@ def _rising(pulses: tuple[Effect, ...], falling: str, period: float | None) -> t
     )
 
 
-def _without_clock(device: Device) -> None:
-    """Refuse a clock, or write noise, of the device inside, which would not be heeded."""
+def without_clock(device: Device, *, seen: bool = False) -> None:
+    """Refuse a clock of the device inside, or write noise that is not `seen`: not heeded there."""
     if device.t_write is not None:
         raise ValueError("device.t_write: set t_write of the piece that holds the device")
     if device.beside:
         raise ValueError("device.before, device.after: set them for the piece that holds it")
-    if device.write_noise:
+    if device.write_noise and not seen:
         raise ValueError(
             'device.write_noise is not seen here; add a piece write_noise with mode = "seen"'
         )

@@ -3,6 +3,9 @@
     τ_w dw/dt = clip(gain·z(e·r) + offset·c(t), ±limit) − leak·(w − rest)
     z(p) = p − clip(p, ±dead_zone),   c(t) = 1, or ±1 in turn where the multiplier is chopped
 
+With phases of sleep the whole right hand side but the leak is multiplied by a(t): 1 awake, and
+−(time awake)/(time asleep) asleep, when the label is let go and e·r rests at zero.
+
 Offset, dead zone and limit are fractions of the multiplier's full scale. It acts in time: the
 offset is integrated as long as the chip runs, whatever is shown, and however long a time step is.
 """
@@ -31,7 +34,8 @@ class LearningMultiplier(Piece):
     `pcsim.limits.offsets`); with a leak l at (gain·C + l)⁻¹ (gain·C w* + offset + l·rest).
     Chopped, the offset adds up to nothing over a period and leaves a ripple of ±offset·chop/(4 τ_w)
     around its mean. A rule that writes once per batch integrates the offset over the
-    batch: nothing switches the multiplier off. Biases have no multiplier.
+    batch: nothing switches the multiplier off. Biases have no multiplier. With phases of sleep the
+    ripple is offset·(time awake)/τ_w from end to end, once per period.
     """
 
     kind: Literal["learning_multiplier"] = "learning_multiplier"
@@ -60,6 +64,12 @@ class LearningMultiplier(Piece):
     chop: Seconds | None = None
     """Period of chopping: inputs and output change sign every half of it, so that the offset does;
     needs a clock that runs by itself. Unset: not chopped."""
+    sleep: Seconds | None = None
+    """Time asleep at the start of each `wake_every`, in which the multiplier works backwards, so
+    that an offset adds up to nothing over both; let the label go for as long (stream.t_settle), so
+    that there is nothing to unlearn. Needs a line to all multipliers. Unset: always awake."""
+    wake_every: Seconds | None = None
+    """Period of sleeping and waking: a whole presentation."""
     per: Literal["device", "row", "column", "layer", "chip"] = "device"
     """What shares one multiplier, hence one draw of offset and gain: each synapse has its own, or
     those of an output line (row), of an input line (column), of a layer, or of a chip."""
@@ -70,6 +80,14 @@ class LearningMultiplier(Piece):
             raise ValueError(
                 f"dead_zone must be below limit, got {self.dead_zone:g} and {self.limit:g}"
             )
+        if (self.sleep is None) != (self.wake_every is None):
+            raise ValueError("sleep and wake_every go together: give both or neither")
+        if self.sleep and self.wake_every and self.sleep >= self.wake_every:
+            raise ValueError(
+                f"sleep must be shorter than wake_every, got {self.sleep:g} and {self.wake_every:g}"
+            )
+        if self.sleep and self.chop:
+            raise ValueError("chop and sleep both take the offset away: give one of them")
         if self.rest and not self.leak:
             raise ValueError("rest is where a leak leads: set leak above 0")
         return self
@@ -81,6 +99,8 @@ class LearningMultiplier(Piece):
         text = f"gain*{product} + shift*{_chopped(self.chop)}{full}"
         if self.limit is not None:
             text = f"clip({text}, -limit*{full}, limit*{full})"
+        if self.sleep is not None:
+            text = f"({_awake()})*({text})"
         if self.leak:
             text += " - (w - rest)*(1 - exp(-leak*dt/tau_w))"
         constants = {
@@ -94,6 +114,8 @@ class LearningMultiplier(Piece):
         constants |= {"limit": self.limit} if self.limit is not None else {}
         constants |= {"leak": self.leak, "rest": self.rest} if self.leak else {}
         constants |= {"chop": self.chop} if self.chop is not None else {}
+        if self.sleep is not None and self.wake_every is not None:
+            constants |= {"sleep": self.sleep, "wake_every": self.wake_every}
         return (
             Effect(
                 name=name,
@@ -119,6 +141,22 @@ def _chopped(period: float | None) -> str:
         return ""
     early, late = (f"abs({at}/chop - floor({at}/chop) - 0.5)" for at in ("t", "(t + dt)"))
     return f"(chop*({early} - {late})/dt)*"
+
+
+def _awake() -> str:
+    """Return the mean over one time step of 1 awake and −awake/asleep asleep, exactly.
+
+    Time asleep until t: `sleep` for each whole period, and what of it has passed in this one.
+    """
+    whole, rest = zip(
+        *(
+            (f"floor({at}/wake_every)", f"clip({at} - wake_every*floor({at}/wake_every), 0, sleep)")
+            for at in ("t", "(t + dt)")
+        ),
+        strict=True,
+    )
+    asleep = f"(({whole[1]} - {whole[0]})*sleep + {rest[1]} - {rest[0]})"
+    return f"1 - {asleep}*wake_every/(sleep*dt)"
 
 
 def _draw(per: str) -> Draw:

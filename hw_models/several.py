@@ -9,14 +9,18 @@ steps vanish shrinks by the same share λ with every pulse:
                  σ g dw √((1 − (1 − λ)^{2n})/(λ(2 − λ)))   relative to dw
 
 Else n pulses follow the flow of the law, du/dn ∝ law(u), which is known, at the pace at which the
-first pulse is exact:
+first pulse is exact. Pulses are faster than the flow by what the law loses over one of them; for
+the exponential law that falls from pulse to pulse as e^{cu}, whose inverse grows by ρ per pulse:
 
-    exponential  e^{−c u_n} − B = (e^{−c u} − B) E^n,      law = 1 − B e^{c u}
+    exponential  e^{−c u_n} − B = (e^{−c u} − B) E,        law = 1 − B e^{c u}
+                 log E = n φ + (log E₁ − φ) Σ,             φ = −c g dw that of the flow
+                 Σ = 1 + log((1 + ρ(n − ½))/(1 + ρ/2))/ρ,  ρ = law(u)(E₁ − 1) = e^{−c f(u)} − 1
     power        ω_n^{1−γ} = ω^{1−γ} (1 − n(1 − ρ^{1−γ})),  law = ω^γ, ρ = ω_1/ω
     noise        σ |u_n − u|/√n
 
-The flow is exact for a drive without pulses, and for one pulse; with n ≫ 1 coarse pulses it is off
-by what the law varies over the second pulse (10 % at ten pulses of phase-change memory from zero).
+The flow is exact for a drive without pulses, and for one pulse. Many coarse pulses of an
+exponential device are right to 1 % of their way (phase-change memory from zero, whose first pulse
+is a seventh of its range); of a power device they are off by what its law varies over the second.
 Where less than a thousandth of the way is gone, n pulses are n·f(u).
 """
 
@@ -128,8 +132,14 @@ def _curved(device: Device, law: Law, s: str, only_up: bool) -> Moved:
     if curve.family == "exponential":
         size = f"clip({relative}, 1e-9, 1e6)"
         if device.pulsed:
-            pace = f"log(clip(1 - (1 - exp(-clip({bend}*{first}, -50, 50)))/{size}, 1e-12, 1e12))"
-            left = f"exp(clip({count}*{pace}, -50, 50))"
+            grown = f"exp(-clip({bend}*{first}, -50, 50))"
+            fresh = f"clip(1 - (1 - {grown})/{size}, 1e-12, 1e12)"
+            gain = pick.of("gain_up", "gain_down")
+            flow = f"(0 - {bend}*{gain}*(dw/range))"
+            away = f"({grown} - 0.9999999)"  # ρ, and not zero where steps are
+            ratio = f"(1 + {away}*({count} - 0.5))/(1 + {away}/2)"
+            pulses = f"(1 + log(clip({ratio}, 1e-12, 1e12))/{away})"
+            left = f"exp(clip({count}*{flow} + (log({fresh}) - {flow})*{pulses}, -50, 50))"
         else:
             gain = pick.of("gain_up", "gain_down")
             left = f"exp(clip(-{bend}*{gain}*{asked}, -50, 50))"

@@ -45,17 +45,19 @@ def quiet(hardware: Hardware) -> Hardware:
 
 
 class Bench:
-    """Devices of one preset, the same 200 in every copy."""
+    """Devices of one preset, the same in every copy."""
 
-    def __init__(self, hardware: Hardware, copies: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self, hardware: Hardware, copies: int = 1, seed: int = 0, devices: int = DEVICES
+    ) -> None:
         substrate: Substrate = hardware.substrate()
         ids = [0] * copies
         noise = Seeded(seed)
         chips = Chips(substrate, ids, seed=0, dt=1.0, noise=noise, dtype=torch.float64)
-        self._write = chips.transform("write", 0, (1, DEVICES))
-        self._read = chips.transform("weight", 0, (1, DEVICES))
+        self._write = chips.transform("write", 0, (1, devices))
+        self._read = chips.transform("weight", 0, (1, devices))
         self._chips = chips
-        self.w = torch.zeros(copies, 1, DEVICES, dtype=torch.float64)
+        self.w = torch.zeros(copies, 1, devices, dtype=torch.float64)
 
     def write(self, s: float) -> Tensor:
         """Ask for a change of all devices; return what they did."""

@@ -5,7 +5,8 @@
 `devices.csv` holds what aihwkit 1.2 gives; nothing in pcsim was fitted to it. The study
 trains BP on ten training presets, 32 chips each, and prints both with the spread over chips.
 Samples write one by one: what goes up and what goes down, and by trains of 31 slots that rows and
-columns share (Gokmen and Vlasov 2016), as there.
+columns share (Gokmen and Vlasov 2016), as there. Before that, the same devices are pulsed one by
+one, beside what aihwkit 1.1 does with the same pulses (`steps.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common.keeping import claim, keep
+from . import steps
 
 CHIPS = 32
 MARGIN = 0.05
@@ -84,6 +86,9 @@ def main(out: Path) -> None:
     """Train, print, store."""
     target = out / "held_out_devices.h5"
     claim(target, "held_out_devices")
+    responses = steps.published()
+    measured = {preset: steps.measured(preset, marks) for preset, marks in responses.items()}
+    terminal().print(steps.table(measured, responses))
     figures = published()
     found = np.stack([accuracies(row.preset) for row in figures])
     trains = np.stack([accuracies(row.preset, trains=True) for row in figures])
@@ -92,9 +97,22 @@ def main(out: Path) -> None:
     variables = {
         "accuracy": Variable(("preset", "chip"), found, {"long_name": "test accuracy, BP"}),
         "accuracy_by_trains": Variable(("preset", "chip"), trains),
+        "steps_apart": Variable(
+            ("steps_preset", "mark"),
+            np.stack([steps.apart(measured[name], responses[name]) for name in responses]),
+            {"long_name": "difference of mean weights from aihwkit 1.1, standard errors"},
+        ),
         "published": Variable(("preset",), np.array([row.accuracy for row in figures])),
     }
-    coords = {"preset": names, "chip": np.arange(found.shape[1])}
+    marks = next(iter(responses.values()))
+    coords = {
+        "preset": names,
+        "chip": np.arange(found.shape[1]),
+        "steps_preset": np.array(list(responses)),
+        "mark": np.array(
+            [f"{way} {pulse}" for way, pulse in zip(marks.way, marks.pulse, strict=True)]
+        ),
+    }
     keep(Result(variables, coords, provenance()), target, "held_out_devices")
 
 

@@ -42,6 +42,8 @@ _PCM = Hardware(
             ),
             refresh_at=0.75,
             refresh_noise=0.01,
+            refresh_read=0.1,
+            refresh_step=0.03235,
         )
     },
 )

@@ -42,11 +42,29 @@ class OfStream:
     time: str = "none"
     automatic: bool = True
     devices: float = 0.0
+    sources: tuple[str, ...] = ()
 
 
 def _longer(config: Config) -> Sections:
     timing = Timing.of(config)
     return {"stream": {"t_pres": round(LONGER * timing.present) * timing.dt}}
+
+
+def _sleep(config: Config) -> Sections:
+    """Return multipliers that work backwards while the label is let go, as long as it is on."""
+    chip = config.hardware.described()
+    timing = Timing.of(config)
+    span = timing.present * timing.dt
+    phases = {"sleep": span, "wake_every": 2 * span}
+    pieces = {
+        name: {**config.hardware.pieces.get(name, {}), **phases}
+        for name, piece in chip.pieces.items()
+        if piece.kind == "learning_multiplier" and not (piece.sleep or piece.chop)
+    }
+    if not pieces or config.stream.t_settle:
+        return {}
+    held = {"pieces": {**config.hardware.pieces, **pieces}}
+    return {"stream": {"t_pres": span, "t_settle": span}, "hardware": held}
 
 
 STREAM: tuple[OfStream, ...] = (
@@ -74,6 +92,18 @@ STREAM: tuple[OfStream, ...] = (
         REGIMES["free-label"],
         lines="one gate per output, with a controller",
         automatic=False,
+    ),
+    OfStream(
+        "sleep phases",
+        "for as long as it is on, the label is let go and plasticity reversed: offsets cancel",
+        _sleep,
+        lines="a gate per output and a line to all multipliers, with a controller",
+        time="twice the time, and reads",
+        automatic=False,
+        sources=(
+            "Crick and Mitchison, Nature 304, 111 (1983), reverse learning in sleep",
+            "Movellan, Connectionist Models Summer School (1990), contrastive Hebbian learning",
+        ),
     ),
     OfStream(
         "states reset",

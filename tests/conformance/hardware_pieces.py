@@ -125,6 +125,8 @@ KINDS = {
         "refresh_at": 0.4,
         "refresh_floor": 0.01,
         "refresh_noise": 0.01,
+        "refresh_read": 0.02,
+        "refresh_step": 0.03,
     },
     "formula": {
         "site": "error",
@@ -136,6 +138,12 @@ KINDS = {
         "memory": {
             "tired": {"start": "0.1*start_xi", "update": "tired + (s - tired)*(1 - exp(-dt/tau))"}
         },
+    },
+    "device_group": {
+        "device": {"kind": "linear_device", "dw_min": 0.01, "dw_spread": 0.2, "cycle_noise": 0.3},
+        "significances": [1.0, 0.25],
+        "scheme": "carry",
+        "every": 3,
     },
     "fast_array": {
         "device": {"kind": "linear_device", "dw_min": 0.01},

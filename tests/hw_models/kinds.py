@@ -82,6 +82,14 @@ EXAMPLES: dict[str, dict[str, object]] = {
             "tired": {"start": "0.1*start_xi", "update": "tired + (s - tired)*(1 - exp(-dt/tau))"}
         },
     },
+    "device_group": {
+        "device": {"kind": "linear_device", "dw_min": 0.01, "dw_spread": 0.2, "cycle_noise": 0.3},
+        "significances": [1.0, 0.25],
+        "scheme": "residual",
+        "rate": 0.3,
+        "every": 2,
+        "t_write": PERIOD,
+    },
     "fast_array": {
         "device": {"kind": "linear_device", "dw_min": 0.01},
         "rate": 0.3,

@@ -26,6 +26,8 @@ TRAINING: dict[str, dict[str, object]] = {
         "device.refresh_floor": 0.25,
         "device.refresh_noise": 0.01,
         "device.refresh_pulses": 31,
+        "device.refresh_read": 0.1,
+        "device.refresh_step": 0.01 * (1 + 2.235),  # a down step at zero
     },
     "reram_es": {
         "device.kind": "exponential_device",

@@ -197,3 +197,42 @@ def test_a_dead_zone_beyond_the_limit_is_refused():
     fields = {"kind": "learning_multiplier", "dead_zone": 0.5, "limit": 0.4}
     with pytest.raises(ConfigError, match=r"dead_zone must be below limit, got 0\.5 and 0\.4"):
         describe("ideal", {"m": fields})
+
+
+@pytest.mark.parametrize(("sleep", "dt"), [(5.0, 1.0), (5.0, 0.7), (10.0, 0.3)])
+def test_sleep_takes_an_offset_away_and_leaves_its_ripple(sleep, dt):
+    """Over a period an offset adds up to nothing, at any time step; awake it adds up to the ripple,
+    offset·(time awake)/τ_w; what is learnt awake stays."""
+    every, offset = 20.0, 0.3
+    piece = LearningMultiplier(offset=offset, sleep=sleep, wake_every=every)
+    chip, awake = Devices(piece, dt=dt), Devices(LearningMultiplier(offset=offset), dt=dt)
+    steps = round(10 * every / dt)
+    path = []
+    for _ in range(steps):
+        chip.write(0.0)
+        awake.write(0.0)
+        path.append(float(chip.w))
+    ripple = offset * (every - sleep)  # the bench has τ_w = 1
+    assert abs(path[-1]) <= 1.01 * ripple * dt / sleep * every / (every - sleep)
+    assert -min(path) == pytest.approx(ripple, rel=0.15)
+    assert max(path) < 0.15 * ripple
+    assert float(awake.w) == pytest.approx(offset * steps * dt), "control: it runs away"
+
+
+def test_what_is_asked_for_awake_is_learnt_and_what_is_asleep_is_unlearnt():
+    chip = Devices(LearningMultiplier(sleep=5.0, wake_every=20.0))
+    done = [float(chip.write(0.01)) for _ in range(40)]
+    assert done == pytest.approx(2 * (5 * [-0.03] + 15 * [0.01]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"sleep": 1.0}, "sleep and wake_every go together"),
+        ({"sleep": 2.0, "wake_every": 2.0}, "sleep must be shorter than wake_every"),
+        ({"sleep": 1.0, "wake_every": 2.0, "chop": 1.0}, "give one of them"),
+    ],
+)
+def test_phases_that_make_no_sense_are_refused(fields, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        describe("ideal", {"m": {"kind": "learning_multiplier", "offset": 0.1, **fields}})

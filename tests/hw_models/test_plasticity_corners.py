@@ -233,6 +233,30 @@ def test_refresh_noise_is_that_of_the_reset():
     assert float(devices.w.std()) == pytest.approx(spread)  # once per refresh
 
 
+def test_an_uncertain_read_refreshes_by_chance():
+    """P = Φ((g⁺ − limit)/σ) Φ((g⁻ − least)/σ) per write; without the error, never here."""
+    sigma, above, below = 0.05, 0.03, 0.02
+    chance = math.prod(0.5 * (1 + math.erf(d / sigma / math.sqrt(2))) for d in (-above, -below))
+    for read, expected in ((sigma, chance), (0.0, 0.0)):
+        pair = PAIR.model_copy(update={"refresh_read": read})
+        devices = Devices(pair, count=20_000, w=0.75 - above)
+        devices.write(-0.25 + below)
+        devices.write(0.0)
+        minus = next(v for k, v in devices.chips.state().items() if ".g_minus." in k)
+        found = float((minus == 0).double().mean())
+        # the read of the first write finds one device worn at the most: far from both limits
+        assert found == pytest.approx(expected, abs=4 * math.sqrt(expected / 20_000))
+
+
+def test_a_refresh_counts_pulses_by_its_own_step():
+    """|w|/refresh_step of them, here a third of |w|/dw_min: a third of the weight comes back."""
+    devices = Devices(PAIR.model_copy(update={"refresh_step": 0.03}), w=0.5)
+    devices.write(0.4)
+    devices.write(-0.3)
+    devices.write(0.0)
+    assert float(devices.w) == pytest.approx(0.2)
+
+
 def single_pulses(
     device: Device, g: np.ndarray, count: int, rng: np.random.Generator
 ) -> np.ndarray:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from writing import Devices
 
-from hw_models import Hardware, describe, known_presets, preset
+from hw_models import DeviceGroup, Hardware, describe, known_presets, preset
 from hw_models.plasticity import LinearDevice
 from hw_models.plasticity_arrays import DevicePair, FastArray
 from hw_models.quantize import QuantizedWeights
@@ -80,6 +80,24 @@ def test_four_devices_are_finer_and_more_alike():
     assert isinstance(pair, DevicePair)
     assert pair.device.dw_min == pytest.approx(0.0025)
     assert pair.device.gamma_up == 2.5
+
+
+def test_groups_take_the_place_and_the_clock_of_a_device():
+    chip = preset("reram_sb_chip")
+    found = applicable(chip)
+    for name, count in (
+        ("two significances, carried", 2),
+        ("residual learning over three tiles", 3),
+    ):
+        remedy, changes = found[name]
+        made, device = describe(chip, changes).pieces["device"], chip.pieces["device"]
+        assert isinstance(made, DeviceGroup)
+        assert len(made.significances) == count == remedy.devices + 1
+        assert made.t_write == device.t_write == 400e-9
+        assert made.device == device.model_copy(update={"t_write": None})
+        assert not remedy.automatic, "somebody has to start the transfers"
+        assert remedy.sources
+    assert not {"two significances, carried"} & applicable(preset("pcm")).keys()
 
 
 def test_a_fast_array_is_for_devices_with_a_symmetry_point():
