@@ -20,13 +20,18 @@ test: $(STAMP) lint
 quick: $(STAMP) style
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m 'not slow and not brian and not spice' $(QUICK)
 
+# What `make sanitize` runs: all engines' steps in C, batches, places, and the pulses of a batch.
+SANITIZED := tests/conformance tests/substrate/test_counter.py tests/substrate/test_compiled_places.py \
+	tests/substrate/test_kernel_functions.py tests/substrate/test_threads.py \
+	tests/hw_models/test_pulses_of_samples.py
+
 # Compiled steps under the address and undefined-behaviour sanitizers: wrong sizes stop the run.
 sanitize: $(STAMP)
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 OMP_NUM_THREADS=1 \
 	PCSIM_CFLAGS="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" \
-	$(BIN)/pytest -q -p no:cacheprovider tests/conformance tests/substrate/test_counter.py \
-	-m "not brian and not spice" -k "native or quiet or compiled or counter"
+	$(BIN)/pytest -q -p no:cacheprovider --timeout 3000 -o faulthandler_timeout=0 $(SANITIZED) \
+	-m "not brian and not spice" -k "native or quiet or compiled or substrate or pulses_of_samples"
 
 # The documentation site, in build/site; any warning (a broken link, an anchor, a page outside the
 # navigation) is an error.

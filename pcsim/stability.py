@@ -26,6 +26,10 @@ from pcsim.network import UNIT_GAUSSIAN, Network
 Errors = list[Tensor]
 ITERATIONS = 50
 """Products with the matrix per search for its largest eigenvalue."""
+NUMBERS = 5_000_000
+"""Weights and states of the chips that the margin looks at together."""
+MATRICES = 200
+"""Matrices of the search that are in memory at a time."""
 PROBES = 256
 """Samples that the margin looks at, at the most."""
 WORK = 1e10
@@ -143,12 +147,13 @@ class Linearisation:
             ]
             before, u = u, rest
             size = self._inner(u, u).sqrt()
-        matrix = torch.diag_embed(torch.stack(diagonal, -1))
-        if beside:
-            matrix = matrix + torch.diag_embed(torch.stack(beside, -1), -1)  # the lower half counts
-        finite = matrix.isfinite().all(-1).all(-1)
-        found = torch.linalg.eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))[..., -1]
-        return torch.where(finite, found, torch.nan).amax(1)
+        on, off = torch.stack(diagonal, -1), torch.stack([*beside, size], -1)[..., :-1]
+        shape, on, off = on.shape[:2], on.flatten(0, 1), off.flatten(0, 1)
+        found = [
+            _largest(on[k : k + MATRICES], off[k : k + MATRICES])
+            for k in range(0, len(on), MATRICES)
+        ]
+        return torch.cat(found).view(shape).amax(1)
 
     def _inner(self, a: Errors, b: Errors) -> Tensor:
         """Return the scalar product (chip, batch) over nodes, samples and units."""
@@ -162,6 +167,14 @@ class Linearisation:
     def _each(self, value: Tensor) -> Tensor:
         """Return what (chip, batch) share, for every sample."""
         return value.repeat_interleave(self.batch, 1).unsqueeze(2)
+
+
+def _largest(diagonal: Tensor, beside: Tensor) -> Tensor:
+    """Return the largest eigenvalues (matrix,) of tridiagonal matrices, NaN where none is known."""
+    matrix = torch.diag_embed(diagonal) + torch.diag_embed(beside, -1)  # the lower half counts
+    finite = matrix.isfinite().all(-1).all(-1)
+    found = torch.linalg.eigvalsh(matrix.nan_to_num(0.0, 0.0, 0.0))[..., -1]
+    return torch.where(finite, found, torch.nan)
 
 
 def affordable_probes(numbers: int) -> int:
@@ -190,11 +203,22 @@ def margin(
     late = circuit.tau_inter or circuit.tau_apical or circuit.delay_err or circuit.delay_fb
     if not ideal or late or circuit.look_soma or circuit.inhibition != 1:
         return unknown
-    try:
-        linear = Linearisation(network, params, x_top, scale, batch)
-    except NotImplementedError:
-        return unknown
-    return 1 - linear.largest(*rates) / 2
+    samples = x_top.shape[1] * sum(node.units for node in network.nodes)
+    rows = max(1, NUMBERS // (network.parameter_count + 4 * samples))
+    found = []
+    for first in range(0, params.replicas, rows):  # chips share nothing
+
+        def of(value: Rate, some: slice = slice(first, first + rows)) -> Rate:
+            return value[some] if isinstance(value, Tensor) and value.numel() > 1 else value
+
+        some = Parameters(network, params.flat[first : first + rows])
+        top = x_top[first : first + rows] if len(x_top) > 1 else x_top
+        try:
+            linear = Linearisation(network, some, top, scale, batch)
+        except NotImplementedError:
+            return unknown
+        found.append(1 - linear.largest(of(rates[0]), of(rates[1])) / 2)
+    return torch.cat(found)
 
 
 def advise(

@@ -25,6 +25,10 @@ BASE = {
 CASES = {
     "ideal": {"hardware": {"chips": 96}, "run": {"backend": "continuous"}},
     "ecram_li": {"hardware": {"chips": 10, "preset": "ecram_li"}, "run": {"backend": "continuous"}},
+    "ecram_li, compiled": {
+        "hardware": {"chips": 10, "preset": "ecram_li"},
+        "run": {"backend": "continuous", "engine": "native"},
+    },
 }
 LARGE = BASE | {
     "network": {"sizes": [64, 2048, 2048, 10]},

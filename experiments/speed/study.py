@@ -20,7 +20,7 @@ from pcsim.store import Result, Variable
 from pcsim.terminal import terminal
 
 from ..common.keeping import claim, keep
-from . import brian, compiled, continuous, device, discrete, hardware, layers, population
+from . import brian, compiled, continuous, device, discrete, hardware, layers, memory, population
 
 Row = tuple[str, str, float, float]
 ONE, SIDE = "Euler step of 64 chips 64-32-10, 1 ", "Euler step of 64 chips 64-32-10, 32 "
@@ -44,8 +44,9 @@ PARTS: dict[str, tuple[Callable[[], list[Row]], ...]] = {
     "discrete": (discrete.measure, layers.measure),
     "continuous": (continuous.measure,),
     "brian": (brian.measure,),
+    "memory": (),
 }
-"""Rows that can be measured alone."""
+"""Rows that can be measured alone; `memory` is a table of its own, which is asked for by name."""
 SPREAD = 1.3
 """Largest and smallest cost per chip of compiled steps, over the sizes of a population."""
 
@@ -75,6 +76,11 @@ def main(out: Path, part: str | None = None) -> None:
     """Measure all rows, or those of a part; print, store."""
     file = f"speed_{part}.h5" if part else "speed.h5"
     claim(out / file, "speed")
+    if part == "memory":
+        used = memory.measure()
+        terminal().print(memory.table(used))
+        keep(used, out / file, "speed")
+        return
     rows: list[Row] = []
     for name in [part] if part else PARTS:
         for measure in PARTS[name]:

@@ -49,7 +49,7 @@ def experiment(
     part: Annotated[
         str | None,
         typer.Option(
-            help="Some rows alone: compiled, discrete, continuous, brian. Only for speed."
+            help="Some rows alone: compiled, discrete, continuous, brian, memory. Only for speed."
         ),
     ] = None,
     figures: Annotated[

@@ -29,7 +29,7 @@ from pcsim.runner.readout import STATES
 from pcsim.runner.replicas import Replicas
 from pcsim.runner.task import Task
 from pcsim.runner.tensor_memory import TensorMemory
-from pcsim.stability import affordable_probes
+from pcsim.stability import NUMBERS, affordable_probes
 from pcsim.substrate import Chips, Seeded
 from pcsim.substrate.effect import DOWN, FABRICATED, WEIGHT_SITES, Site
 
@@ -149,7 +149,8 @@ def memory_need(config: Config, network: Network, replicas: Replicas, task: Task
             reading = twin + shown * state * (BUFFERS * number + device.signals)
         scores = tests * chips * units[0] * number * 3
         probes = min(affordable_probes(chips * parameters), len(task.train.x))
-        judging = 0.0 if discrete else chips * 8 * (2 * parameters + 6 * probes * sum(units))
+        judged = chips * (2 * parameters + 6 * probes * sum(units))
+        judging = 0.0 if discrete else 8.0 * min(judged, 4 * NUMBERS)
         if exact:
             return held + scores + max(building, step, reading, saving, judging)
         # What the read-out has built stays: the last step is taken beside it.
@@ -209,6 +210,8 @@ def _devices(config: Config, replicas: Replicas) -> Devices | None:
             read = memory + (torch.finfo(dtype).bits // 8 if chips.substrate.at(site) else 0)
         else:
             remembered = memory
+    if config.run.engine == "native":  # what passes through compiled code takes no memory
+        passing = torch.finfo(dtype).bits // 8
     if chips.substrate.at("tau_w"):
         fixed += 2 * torch.finfo(dtype).bits // 8
     sites = dict.fromkeys(effect.site for effect in chips.substrate.effects)
