@@ -15,10 +15,10 @@ demo: $(STAMP)
 	$(BIN)/pcsim demo
 
 test: $(STAMP) lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 quick: $(STAMP) style
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m 'not slow and not brian and not spice' $(QUICK)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m 'not slow and not brian and not spice' $(QUICK)
 
 # What `make sanitize` runs: all engines' steps in C, batches, places, and the pulses of a batch.
 SANITIZED := tests/conformance tests/substrate/test_counter.py tests/substrate/test_compiled_places.py \
