@@ -1,0 +1,100 @@
+"""What theory and the paper predict, written down before the study was run.
+
+Each prediction is data: a sentence, where it comes from, and the numbers that decide it. `judge`
+in `report` says afterwards which of them were wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Near:
+    """The size at which three points are lost is that of the law, within a factor (or bits)."""
+
+    fault: str
+    within: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Loses:
+    """A fault of one size loses at most, or at least, so many points."""
+
+    fault: str
+    size: float
+    points: float
+    at_most: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class Moves:
+    """From the shorter to the longer of two presentations the tolerated size grows by a factor."""
+
+    fault: str
+    least: float
+    most: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Apart:
+    """One fault needs so many more bits than another, at three points."""
+
+    more: str
+    fewer: str
+    least: float
+    most: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Deep:
+    """A deep ideal chip loses against one hidden layer, at the chosen time or `long` times it."""
+
+    depth: int
+    long: bool
+    points: float
+    at_most: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class Wider:
+    """The same noise costs a wide network more than a narrow one, by so many points at least."""
+
+    narrow: int
+    wide: int
+    points: float
+    source: str
+
+
+Prediction = Near | Loses | Moves | Apart | Deep | Wider
+
+PREDICTIONS: tuple[Prediction, ...] = (
+    Loses("reset", 0.0, 1.0, True, "the paper: nothing is lost by not resetting, given time"),
+    Near("noise", 2.0, "law 38: noise of reads heats weights"),
+    Moves("noise", 1.5, 3.0, "law 38: at a rate per presentation, tolerated noise grows as √T"),
+    Near("line", 2.0, "law 38: noise of a line grows with the root of its fan-in"),
+    Near("accumulated", 1.0, "law 24: exact weights are read LSB/2 off"),
+    Near("nearest", 1.0, "law 24: what is below half a step is never written"),
+    Near("stochastic", 1.0, "law 40: the floor of pulses"),
+    Apart("nearest", "accumulated", 4.0, 10.0, "law 24: a write is a hundredth of a weight"),
+    Near("pulse", 2.0, "law 40: the floor of pulses, whatever the rate"),
+    Near("imbalance", 2.0, "law 41: asymmetric steps drift"),
+    Near("bound", 2.0, "law 41: soft bounds pull weights to their middle"),
+    Loses("tau", 0.4, 1.0, True, "law 22: time constants move no rest"),
+    Loses("gain", 0.4, 3.0, True, "law 43: where data are explained gains move nothing"),
+    Near("offset", 2.0, "law 36: offsets are integrated all the time"),
+    Moves("offset", 0.15, 0.7, "law 36: tolerated offsets fall as 1/T at a given rate per step"),
+    Loses("error_lag", 1.0, 1.0, True, "law 44: stable at any lag, and settled within T"),
+    Loses("inter_lag", 4.0, 1.0, True, "law 44: one hidden layer has no unstable lag"),
+    Near("delay", 1.5, "law 15: errors that are later than (π/2)/h_max oscillate"),
+    Near("retention", 2.0, "law 25: learning balances forgetting"),
+    Loses("drift", 0.1, 1.0, True, "drift counts from the last write, and all are written"),
+    Deep(8, False, 10.0, False, "slowest mode of a chain: settling time grows as depth²"),
+    Deep(8, True, 3.0, True, "four times the time is enough for eight layers"),
+    Wider(16, 128, 1.0, "law 38: an output loses in proportion to its fan-in"),
+)

@@ -1,0 +1,189 @@
+"""Where is the fully automatic schedule viable? The map, with the predicted limits in it.
+
+`pcsim experiment automatic` trains populations of chips by always-on iPC, one sample at a time,
+nothing reset, on the native engine, and varies one fault of the chip at a time (and some together
+with presentation time, learning rate or depth). How long a sample is shown is chosen first, on an
+ideal chip: the shortest time within `Setting.worst` of the best accuracy on held-out samples. Every
+point then has its own learning rate, chosen on held-out samples. The sizes of a fault at which 1, 3
+and 5 points of accuracy are lost stand beside those that the laws of `pcsim.limits` predict.
+
+Every point is a cell: interrupted, the same command goes on. Tasks whose data are absent are left
+out, and it says so.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcsim.datasets.locate import copies, is_published
+from pcsim.datasets.registry import entry
+from pcsim.store import Result, Variable
+
+from ..common import keeping, scaled
+from . import drawing, laws, report
+from .cell import measured
+from .points import Point, Setting, points, presentations, reference
+
+PAGE = "automatic.md"
+SIZES: dict[str, tuple[float, ...]] = {
+    "accumulated": (2, 3, 4, 5, 6, 7),
+    "nearest": (6, 8, 10, 11, 12, 13, 14),
+    "noise": (0.05, 0.07, 0.1, 0.14, 0.2, 0.4, 0.8),
+    "offset": (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05),
+    "error_lag": (0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0),
+    "delay": (0.4, 0.8, 1.2, 1.6, 2.4),
+    "inter_lag": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
+    "imbalance": (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9),
+    "retention": (100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0, 100000.0),
+    "bound": (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0),
+    "gain": (0.1, 0.2, 0.4, 0.6, 0.8),
+    "pulse": (0.002, 0.003, 0.005, 0.01, 0.03, 0.1),
+    "tau": (0.2, 0.4, 0.6, 0.8),
+    "stochastic": (3, 4, 5, 6, 7, 8, 9, 10),
+    "line": (0.1, 0.2, 0.4, 0.6, 0.8),
+    "drift": (0.03, 0.1, 0.3, 1.0),
+}
+"""Sizes of every fault, those first that matter most or cost least."""
+SCALES = {
+    "small": Setting(
+        train=500,
+        held_out=300,
+        seeds=5,
+        chips=16,
+        alike_seeds=10,
+        presents=(2.0, 4.0, 8.0, 12.0, 20.0, 40.0),
+        sizes=SIZES,
+        cut_presents=(4.0, 20.0),
+        cut_sizes={"noise": (0.1, 0.2, 0.4), "offset": (0.003, 0.01, 0.02)},
+        cut_rates=(0.025, 0.1, 0.4),
+        depths=(2, 3, 4, 6, 8),
+        lag_depths=(3, 4, 6),
+        longest_depths=(4, 6, 8),
+        fine={"tau": (0.4, 0.8), "gain": (0.4, 0.8)},
+        widths=(16, 64, 128),
+        noisy_widths=(16, 128),
+        tasks=("xor", "fashion_mnist"),
+        task_faults={"noise": 0.2, "offset": 0.01},
+    ),
+}
+SCALES["paper"] = SCALES["small"].model_copy(
+    update={
+        "train": 1142,
+        "seeds": 10,
+        "chips": 32,
+        "alike_seeds": 20,
+        "cut_presents": (4.0, 12.0, 20.0, 40.0),
+        "lag_depths": (3, 4, 6, 8),
+        "tasks": ("xor", "mnist", "fashion_mnist"),
+    }
+)
+
+
+def time_needed(setting: Setting, found: dict[str, Result]) -> float:
+    """Return the shortest presentation that is as good as the best, on held-out samples."""
+    score = {p.present: float(found[p.name]["held_out"].mean()) for p in presentations(setting)}
+    best = max(score.values())
+    return min(time for time, value in score.items() if value >= best - setting.worst)
+
+
+def there(task: str) -> bool:
+    """Return whether the data of a task lie on this machine; nothing is downloaded."""
+    if task == "xor":
+        return True
+    return all(
+        any(is_published(path, file) for _, path in copies(file)) for file in entry(task).wanted()
+    )
+
+
+def main(out: Path, scale: str) -> None:
+    """Measure, print, store, draw."""
+    run = scaled.begin("automatic", SCALES, scale, out)
+    setting = SCALES[scale]
+    first = collected(run, setting, presentations(setting))
+    present = time_needed(setting, first)
+    run.console.print(f"presentation time: {present:g} τ_x")
+    absent = [task for task in setting.tasks if not there(task)]
+    for task in absent:
+        run.console.print(f"{task}: left out, its data are not here")
+    rest = [point for point in points(setting, present) if point.task not in absent]
+    found = first | collected(run, setting, rest)
+    publish(
+        run,
+        setting,
+        present,
+        {point: found[point.name] for point in [*presentations(setting), *rest]},
+    )
+
+
+def collected(run: scaled.Study, setting: Setting, wanted: list[Point]) -> dict[str, Result]:
+    """Return the cells of points; they outlive a change of which points there are."""
+    jobs = {point.name: partial(measured, setting, point) for point in wanted}
+    return keeping.collect(jobs, run.path, setting.training, run.console, keeping.PROCESSES)
+
+
+def publish(
+    run: scaled.Study, setting: Setting, present: float, found: dict[Point, Result]
+) -> Result:
+    """Store all points with what laws predict for them, then print and draw."""
+    variables, coords = as_variables(setting, present, found)
+    claims = report.judge(Result(variables, coords, {"setting": setting.model_dump_json()}))
+    return run.publish(variables, coords, claims, SHOWN)
+
+
+def as_variables(
+    setting: Setting, present: float, found: dict[Point, Result]
+) -> tuple[dict[str, Variable], dict[str, Any]]:
+    """Return what was measured and predicted on the axes (point, seed, chip, tolerance)."""
+    seeds, chips = (max(r["accuracy"].shape[k] for r in found.values()) for k in (0, 1))
+    accuracy = np.full((len(found), seeds, chips), np.nan, dtype=np.float32)
+    for row, one in zip(accuracy, found.values(), strict=True):
+        values = one["accuracy"]
+        row[: values.shape[0], : values.shape[1]] = values
+    columns: dict[str, list[Any]] = {
+        "fault": [p.fault for p in found],
+        "size": [p.size for p in found],
+        "present": [p.present for p in found],
+        "given_rate": [p.rate for p in found],
+        "depth": [p.depth for p in found],
+        "width": [p.width for p in found],
+        "task": [p.task for p in found],
+        "step": [p.step for p in found],
+        "rate": [float(one["rate"]) for one in found.values()],
+        "at_end": [bool(one["at_end"]) for one in found.values()],
+        "held_out": [float(one["held_out"].mean()) for one in found.values()],
+    }
+    variables = {name: Variable(("point",), np.array(values)) for name, values in columns.items()}
+    variables["accuracy"] = Variable(("point", "seed", "chip"), accuracy)
+    variables["chosen_present"] = Variable((), np.array(present))
+    variables |= predicted(setting, present, found)
+    return variables, {"tolerance": np.array(laws.TOLERANCES)}
+
+
+def predicted(setting: Setting, present: float, found: dict[Point, Result]) -> dict[str, Variable]:
+    """Return the sizes that the laws predict for every point, by tolerance."""
+    layers = {t: laws.Layer.of(t, setting) for t in {p.task for p in found} - {"xor"}}
+    sizes = np.full((len(found), len(laws.TOLERANCES)), np.nan)
+    for row, (point, one) in zip(sizes, found.items(), strict=True):
+        ideal = found.get(reference(setting, point, present))
+        if point.fault in laws.OF_WEIGHTS:
+            row[:] = laws.of_lags(point, ideal) if ideal is not None else np.nan
+        elif point.task in layers:
+            rate, layer = float(one["rate"]), layers[point.task]
+            row[:] = [
+                layer.size(point.fault, t, rate, point.present, point.step or setting.gamma)
+                for t in laws.TOLERANCES
+            ]
+    longest = found[presentations(setting)[-1]]
+    limits = [layers["digits"].shortest(longest["theta0"], t) for t in laws.TOLERANCES]
+    return {
+        "predicted": Variable(("point", "tolerance"), sizes),
+        "carry_limit": Variable(("tolerance",), np.array(limits)),
+    }
+
+
+SHOWN = scaled.Shown(report.tables, drawing.FIGURES, report.rows, "what was predicted before")
+figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
