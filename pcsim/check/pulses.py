@@ -42,6 +42,19 @@ class Pulses:
 
 def counted_pulses(config: Config, watch: Watch) -> dict[Rule, Pulses] | None:
     """Run the trainings of a filled configuration; None where no device is written by pulses."""
+    counting = with_counters(config)
+    if counting is None:
+        return None
+    rows = settings_of(counting, list(RULES.values()))
+    found: dict[Rule, Pulses] = {}
+    for rule, row in RULES.items():
+        with watch(f"counting pulses: {row}") as report:
+            found[rule] = counted(rows[row], report)
+    return found
+
+
+def with_counters(config: Config) -> Config | None:
+    """Return a configuration whose devices count; None where none is written by pulses."""
     hardware = config.hardware.with_counters(side_by_side=shows_several(config))
     if hardware is None:
         return None
@@ -54,16 +67,11 @@ def counted_pulses(config: Config, watch: Watch) -> dict[Rule, Pulses] | None:
         "run": {"seeds": (config.run.seeds[0],)},
         "data": {"limit_test": 1},
     }
-    with_counters = configuration.changed(config, changes)
-    rows = settings_of(with_counters, list(RULES.values()))
-    found: dict[Rule, Pulses] = {}
-    for rule, row in RULES.items():
-        with watch(f"counting pulses: {row}") as report:
-            found[rule] = _counted(rows[row], report)
-    return found
+    return configuration.changed(config, changes)
 
 
-def _counted(setting: Config, report: Any) -> Pulses:
+def counted(setting: Config, report: Any = None) -> Pulses:
+    """Train chips whose devices count, by any rule; return what reached them."""
     run: ChipRun | Training
     if setting.run.backend == "discrete":
         run = Training(setting)
