@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import singledispatch
-from math import isfinite, isnan, log2
+from math import hypot, isfinite, isnan, log2
 
 from rich.table import Table
 
@@ -294,7 +294,11 @@ def _(one: predictions.Wider, atlas: Atlas) -> Claim:
         return _open(text)
     narrow, wide = (atlas.loss(points[0]) for points in lines)
     seen = f"{100 * narrow.value:.1f} and {100 * wide.value:.1f} points"
-    return Claim(text, judged(100 * (wide.value - narrow.value) >= one.points), seen)
+    more = wide.value - narrow.value
+    doubt = hypot(wide.high - wide.value, narrow.high - narrow.value)
+    if abs(more - one.points / 100) <= doubt:
+        return Claim(text, Verdict.OPEN, f"{seen}, difference known to {100 * doubt:.1f}")
+    return Claim(text, judged(more >= one.points / 100), seen)
 
 
 def _way(at_most: bool) -> str:
