@@ -1,7 +1,8 @@
 """Step responses of our devices beside those that aihwkit gives for its own, pulse by pulse.
 
 `steps.csv` has what aihwkit 1.1 does with 200 pulses up and 200 down from weight zero, as
-`with_aihwkit.py` measures it; nothing in pcsim was fitted to it.
+`with_aihwkit.py` measures it. No number of a preset was fitted to it; that the pair of `pcm` reads
+with an error before a refresh, and counts its pulses, was found from its differences here.
 """
 
 from __future__ import annotations
