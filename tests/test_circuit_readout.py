@@ -52,14 +52,19 @@ def population(effects, dt=DT):
 
 
 def built(circuit, effects=(), *, tau_w=8.0, chips="new", output=None, seeds=(0, 1)):
-    """Return two chips, with weights that are neither small nor unstable."""
+    """Return two chips, with weights that are neither small nor unstable.
+
+    Where signals go round through the same weights, both ways count: half as large, the slowest
+    mode still settles within the steps of `settled`.
+    """
     biased = circuit.kind != "sacramento"
+    size = 0.2 if circuit.kind == "equilibrium" else 0.4
     network = Network.mlp([3, 5, 4, 3], "tanh", bias=biased, output=output)
     rows = [generator(s, 9).normal(0, 1, network.parameter_count) for s in seeds]
     params = Parameters(network, torch.as_tensor(np.stack(rows)))
     for node, views in zip(network.nodes, params.of, strict=True):
         for name, array in views.items():
-            array.mul_(0.4 / node.map.n_in**0.5 if name == "w" else 0.2)
+            array.mul_(size / node.map.n_in**0.5 if name == "w" else 0.2)
     timed = circuit.model_copy(update={"tau_w": tau_w})
     on = population(effects) if isinstance(chips, str) else chips
     return Continuous(network, params, timed, dt=DT, seeds=seeds, chips=on)

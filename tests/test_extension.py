@@ -95,7 +95,7 @@ LINES = """
 PLACE = """
             if not circuit.tau_apical:
                 signal = apical_target(layer)
-                found.append(Place("apical", k, signal, "v_apical", order.READ_FB + 1))
+                places.append(Place("apical", k, signal, "v_apical", order.READ_FB + 1))
 """
 SITE_RUNS = """
 def apical(site, engine="torch", kind="dendritic"):
@@ -360,7 +360,7 @@ ADDITIONS = {
         "pcsim/substrate/effect.py": [(BEFORE, '    "velocity": Row(', SITE)],
         "pcsim/circuits/dendritic.py": [
             (BEFORE, "    if not circuit.tau_apical:\n        return", LINES.lstrip("\n")),
-            (BEFORE, "        found.append(speed_place(layer, k))", PLACE.lstrip("\n")),
+            (BEFORE, "        places.append(speed_place(layer, k))", PLACE.lstrip("\n")),
             (AFTER, "sites=frozenset({", '"apical", '),
         ],
     },

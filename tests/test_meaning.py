@@ -425,7 +425,7 @@ def computed(setting: Config, folder: Path) -> dict[str, Any]:
     result = run(setting, out, overwrite=True)
     arrays = {name: variable.values for name, variable in result.variables.items()}
     arrays |= {f"axis {name}": labels for name, labels in result.coords.items()}
-    if out:
+    if out and out.with_suffix(".trajectories.h5").exists():
         kept = store.load(out.with_suffix(".trajectories.h5"))
         arrays |= {f"kept {name}": variable.values for name, variable in kept.variables.items()}
     return arrays
