@@ -19,6 +19,8 @@ from pcsim.native.formula import ZERO, Node, replaced, walk
 
 COSTS = {"exp": 4, "expm1": 4, "log": 4, "tanh": 4, "pow": 8}
 NOISE = 8
+CHEAP = 2 * NOISE
+"""Most that a gate may cost: two noisy reads decide on the refresh of a pair."""
 MOST = 4
 """More gates than this are not looked for."""
 TRUTH = ("lt", "le", "gt", "ge")
@@ -71,7 +73,7 @@ def _may_be_gate(node: Node, noise: Collection[str], memory: Collection[str]) ->
     counted = node.kind == "mul" and any(arg.kind == "floor" for arg in node.args)
     if not (counted or _is_truth(node)):
         return False
-    return _cost([node], noise) <= NOISE
+    return _cost([node], noise) <= CHEAP
 
 
 def _is_truth(node: Node) -> bool:
