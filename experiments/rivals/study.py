@@ -38,6 +38,7 @@ from . import report
 from .contestants import RIVALS, SUBSTRATES, Rival, Substrate, config_of, steps, written
 from .costs import estimate
 
+PAGE = "rivals.md"
 BUDGETS = ("one pass", "more passes")
 Key = tuple[str, str, str]
 """Budget (or nothing), substrate (or variant), rule."""
