@@ -107,10 +107,9 @@ def differences(
     for row in table.rows:
         cells = dict(zip(table.head, row, strict=True))
         name = tuple(cells[k].replace("*", "").strip("`") for k in key)
-        if all(cells[head] == NOTHING for head in columns) and name not in lines:
-            continue
         if name not in lines:
-            found.append(f"{' '.join(name)}: no such line in the file")
+            if any(cells[head] != NOTHING for head in columns):
+                found.append(f"{' '.join(name)}: no such line in the file")
             continue
         for head, source in columns.items():
             sources = [source] if isinstance(source, str) else source

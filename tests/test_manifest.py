@@ -155,6 +155,20 @@ def test_numbers_of_a_page_are_rounded_numbers_of_its_file(tmp_path):
         manifest.checked(entry, PAGE.replace("outcome", "result"), tmp_path)
 
 
+def test_a_row_that_a_file_does_not_have_shows_dashes():
+    """As of a preset that an earlier version did not have; a number there, or a dash for one that
+    the file has, is wrong."""
+    stored = [{"preset": "a", "median": "92.4"}]
+
+    def wrong(*rows):
+        table = manifest.Table(("preset", "before"), rows)
+        return manifest.differences(table, stored, {"preset": "preset"}, {"before": "median"})
+
+    assert wrong(("a", "92.4"), ("b", "–")) == []
+    assert len(wrong(("a", "92.4"), ("b", "91.0"))) == 1
+    assert len(wrong(("a", "–"))) == 1
+
+
 def test_rows_of_a_table_with_the_names_of_a_file_stand_in_it():
     stored = [{"rule": r, "γ": g, "mean": g} for r in ("PC", "iPC") for g in ("0.12", "1")]
 

@@ -43,6 +43,15 @@ def test_several_gates_memory_among_them():
     assert set(found.gates) == {parse(PULSES), parse("int(g > limit)"), parse("waiting")}
 
 
+def test_two_noisy_reads_that_decide_on_something_dear_are_a_gate():
+    """As of a pair of devices that is refreshed: most are not, and nothing else is drawn there."""
+    decides = "int(g + misread*xi_a > limit)*int(h + misread*xi_b > least)"
+    dear = "*(xi_c + exp(g)*xi_d + xi_e)"
+    found = quiet([parse(decides + dear)], {f"xi_{k}" for k in "abcde"}, ())
+    assert found is not None
+    assert found.gates == (parse(decides),)
+
+
 DEVICE = {"kind": "linear_device", "w_max": 0.5, "w_min": -0.5, "cycle_noise": 0.3}
 
 
