@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from pcsim import config as configuration
 from pcsim.check import DIGITS
-from pcsim.check.tuning import writes
 from pcsim.config import Config
 from pcsim.frozen import Frozen
 
@@ -171,8 +170,3 @@ def config_of(
         for section, values in fields.items():
             sections[section] = {**sections.get(section, {}), **values}
     return configuration.pruned(sections, "rivals")[0]
-
-
-def written(config: Config) -> int:
-    """Return how often a rule may write every weight while it sees a sample."""
-    return writes(config)

@@ -35,7 +35,7 @@ from pcsim.store import Result, Variable
 
 from ..common import keeping, scaled
 from . import report
-from .contestants import RIVALS, SUBSTRATES, Rival, Substrate, config_of, steps, written
+from .contestants import RIVALS, SUBSTRATES, Rival, Substrate, config_of, steps
 from .costs import estimate
 
 PAGE = "rivals.md"
@@ -98,7 +98,7 @@ def passes_of(setting: Setting, rival: Rival, budget: str) -> int:
         return 1
     variant = next(iter(rival.variants))
     config = setting_of(setting, rival, variant, setting.substrates[0], 1, 1)
-    return min(setting.most, round(steps() / written(config)))
+    return min(setting.most, round(steps() / tuning.writes(config)))
 
 
 def searched(config: Config) -> Result:
@@ -107,7 +107,7 @@ def searched(config: Config) -> Result:
 
     def trained(name: str, asked: Config) -> Result:
         found = run(asked)
-        rates = [alpha * written(config) for alpha in asked.grid.alpha]
+        rates = [alpha * tuning.writes(config) for alpha in asked.grid.alpha]
         reached.update(zip(rates, tuning.scores(found, len(rates)), strict=True))
         return found
 
@@ -242,7 +242,7 @@ def assemble(
             joules[b, r] = [made.total(level) for level in ("low", "typical", "high")]
         per_rule["passes"][b, r], per_rule["seconds"][b, r] = times, made.seconds()
         reads[r] = made.counts.products / (times * setting.shown)
-        writes[r] = written(config)
+        writes[r] = tuning.writes(config)
     dims = ("budget", "substrate", "rule")
     variables = {
         "accuracy": Variable((*dims, "seed", "chip"), accuracy, {"units": "1"}),
