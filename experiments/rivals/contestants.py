@@ -67,7 +67,7 @@ IPC = Rival(name="iPC, always on", signals="none")
 PC = Rival(
     name="PC with phases",
     fields=CLOCKED | {"schedule": {"rule": "pc", "init": "ff"}},
-    variants={f"γ {g:g}": {"schedule": {"gamma": g}} for g in (GAMMA, 0.1)},
+    variants={f"γ {g:g}": {"schedule": {"gamma": g}} for g in (GAMMA, 0.1, 0.8)},
     signals="states set by a forward pass, writes at the end of every sample",
 )
 BP = Rival(
@@ -78,7 +78,7 @@ BP = Rival(
 RANDOM = Rival(
     name="iPC, feedback alignment",
     fields={"circuit": {"transport": "random"}},
-    variants={f"gain {g:g}": {"circuit": {"feedback_gain": g}} for g in (1.0, 0.5, 2.0)},
+    variants={f"gain {g:g}": {"circuit": {"feedback_gain": g}} for g in (1.0, 0.5, 2.0, 4.0)},
     signals="none",
     feedback="fixed",
 )
