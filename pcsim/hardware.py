@@ -175,6 +175,12 @@ class HardwareConfig(Frozen):
             fields[field] = value
         return describe(made, changed) if changed else made
 
+    def fields(self, changes: Mapping[str, float] | None = None) -> dict[str, dict[str, Any]]:
+        """Return all fields of every piece, defaults included; `changes` as in `substrate`."""
+        from hw_models import fields_of
+
+        return dict(fields_of(self.described(changes)))
+
     def remedies(self) -> dict[str, tuple[Any, Any]]:
         """Return what could be built around the chip, by name, with the pieces that change."""
         from hw_models import applicable

@@ -1,5 +1,8 @@
 """The map: what is chosen where, limits read off, laws beside them, figures drawn again."""
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -11,6 +14,7 @@ from pcsim.experiments.automatic import drawing, laws, predictions, report, stud
 from pcsim.experiments.automatic.atlas import Atlas
 from pcsim.experiments.automatic.points import (
     FAULTS,
+    NO_AXES,
     Point,
     Setting,
     config,
@@ -20,6 +24,7 @@ from pcsim.experiments.automatic.points import (
 )
 from pcsim.experiments.common import keeping
 from pcsim.experiments.common.claims import Verdict, stored
+from pcsim.limits import errors
 from pcsim.store import Result, Variable
 
 TINY = Setting(
@@ -102,12 +107,28 @@ def test_predicted_limits_are_those_of_the_layer_and_fall_with_the_rate():
     assert layer.size("noise", 0.01, 0.1, 8.0, 0.4) < fast, "less may be lost"
     assert layer.size("tau", 0.03, 0.1, 8.0, 0.4) == np.inf
     assert np.isnan(layer.size("gain", 0.03, 0.1, 8.0, 0.4)), "no law, no number"
+    assert layer.size("imbalance", 0.03, 0.1, 8.0, 0.4) > 0, "though some pixels never fire"
     result = losing(NOISE, lambda x: 0.1 * x)
     atlas = Atlas.of(result)
     line = atlas.along("noise")
     assert atlas.predicted(line, 0.03) == pytest.approx(
         laws.Layer.of("digits", NOISE).size("noise", 0.03, 0.1, 8.0, 0.4)
     ), "one rate: the crossing is the law's own number"
+
+
+def test_laws_and_faults_meet_in_one_table():
+    """The map asks the table of `pcsim.limits` as commands do: by piece and field."""
+    for name in (*FAULTS, "present"):
+        law = laws.axis(name)
+        assert law is None or law[0].name == name
+    assert {name for name in FAULTS if laws.axis(name) is None} == {*NO_AXES, "gain", "drift"}
+
+
+def test_errors_that_commands_quote_are_those_of_the_kept_map():
+    kept = store.load(Path(study.__file__).with_name("automatic_small.h5"))
+    with errors.FILE.open(encoding="utf-8", newline="") as lines:
+        assert next(lines).strip() == "# pcsim experiment automatic --scale small"
+        assert list(csv.DictReader(lines)) == report.errors(kept)
 
 
 def test_predictions_are_judged_by_numbers(monkeypatch):

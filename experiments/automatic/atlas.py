@@ -101,12 +101,13 @@ class Atlas:
         present: float = 0.0,
         depth: int = 2,
         width: int = 0,
-        task: str = "digits",
+        task: str = "",
         rate: float = 0.0,
         step: float = 0.0,
     ) -> list[Point]:
         """Return the points of a fault in one network, in the order of the damage."""
-        where = (present or self.present, rate, depth, width or self.setting.width, task, step)
+        time, units = present or self.present, width or self.setting.width
+        where = (time, rate, depth, units, task or self.setting.task, step)
         found = [
             one
             for one in self.rows

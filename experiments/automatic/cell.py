@@ -54,7 +54,8 @@ def chosen(setting: Setting, point: Point, data: str) -> tuning.Rate:
     if point.rate:
         return tuning.Rate(point.rate, given=True)
     chips = 1 if FAULTS[point.fault].alike else tuning.CHIPS
-    small = config(setting, point, data, setting.tuning_seeds, chips)
+    fewer = setting.model_copy(update={"train": setting.tuning_train or setting.train})
+    small = config(fewer, point, data, setting.tuning_seeds, chips)
     return tuning.search(point.name, small, lambda _, one: run(one))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import log2
 from typing import Any
 
@@ -20,6 +21,10 @@ from pcsim.frozen import Frozen
 Changes = dict[str, Any]
 INPUTS = {"digits": 64, "xor": 2, "mnist": 784, "fashion_mnist": 784}
 OUTPUTS = {"digits": 10, "xor": 2, "mnist": 10, "fashion_mnist": 10}
+
+
+PIECE = "fault"
+"""Name of the piece that is not ideal."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Fault:
     more_is_worse: bool = True
     by_bits: bool = False
     """Whether sizes are told on a scale of their own, not by factors."""
+    number: str = ""
+    """The number of the chip, the circuit or the stream that the size is."""
 
     def place(self, size: float) -> float:
         """Return where a size lies, rising with the damage: doublings, or bits."""
@@ -50,13 +57,33 @@ class Fault:
 def _piece(kind: str, field: str, **others: Any) -> Callable[[float], Changes]:
     def changes(size: float) -> Changes:
         value: Any = int(size) if field == "bits" else size
-        return {"hardware": {"pieces": {"fault": {"kind": kind, **others, field: value}}}}
+        return {"hardware": {"pieces": {PIECE: {"kind": kind, **others, field: value}}}}
 
     return changes
 
 
-def _circuit(field: str, **others: Any) -> Callable[[float], Changes]:
-    return lambda size: {"circuit": {**others, field: size}}
+def _of_piece(
+    title: str,
+    unit: str,
+    field: str,
+    kind: str,
+    others: Changes | None = None,
+    alike: bool = False,
+) -> Fault:
+    changes = _piece(kind, field, **(others or {}))
+    return Fault(title, unit, changes, alike, number=f"{PIECE}.{field}")
+
+
+def _of_bits(title: str, others: Changes | None = None, alike: bool = False) -> Fault:
+    changes = _piece("quantized_weights", "bits", **(others or {}))
+    return Fault(title, "bits", changes, alike, False, True, f"{PIECE}.bits")
+
+
+def _of_circuit(title: str, unit: str, field: str, **others: Any) -> Fault:
+    def changes(size: float) -> Changes:
+        return {"circuit": {**others, field: size}}
+
+    return Fault(title, unit, changes, True, number=f"circuit.{field}")
 
 
 def _soft(bound: float) -> Changes:
@@ -66,67 +93,56 @@ def _soft(bound: float) -> Changes:
 FAULTS: dict[str, Fault] = {
     "ideal": Fault("ideal", "", lambda size: {}, alike=True),
     "reset": Fault("feed-forward reset", "", lambda size: {"schedule": {"init": "ff"}}, alike=True),
-    "noise": Fault("noise of each error", "s", _piece("read_noise", "sigma", where="error")),
-    "line": Fault("read noise of weights", "σ/w", _piece("array_read_noise", "sigma")),
-    "accumulated": Fault(
-        "bits, accumulator",
-        "bits",
-        _piece("quantized_weights", "bits"),
+    "noise": _of_piece("noise of each error", "s", "sigma", "read_noise", {"where": "error"}),
+    "line": _of_piece("read noise of weights", "σ/w", "sigma", "array_read_noise"),
+    "accumulated": _of_bits("bits, accumulator", alike=True),
+    "nearest": _of_bits("bits, rounded writes", {"accumulator": False}, alike=True),
+    "stochastic": _of_bits(
+        "bits, stochastic writes", {"accumulator": False, "rounding": "stochastic"}
+    ),
+    "pulse": _of_piece("weight per pulse", "dw", "dw_min", "constant_device"),
+    "imbalance": _of_piece(
+        "weaker down steps", "imbalance", "imbalance", "constant_device", {"dw_min": 0.0}, True
+    ),
+    "bound": Fault(
+        "soft bounds",
+        "largest weight",
+        _soft,
         alike=True,
         more_is_worse=False,
-        by_bits=True,
+        number="fault.w_max",
     ),
-    "nearest": Fault(
-        "bits, rounded writes",
-        "bits",
-        _piece("quantized_weights", "bits", accumulator=False),
-        alike=True,
-        more_is_worse=False,
-        by_bits=True,
+    "tau": _of_piece("mismatch of τ_x", "σ", "sigma", "mismatch", {"of": "tau_x"}),
+    "gain": _of_piece("mismatch of error gains", "σ", "sigma", "mismatch", {"of": "error_gain"}),
+    "offset": _of_piece(
+        "offset of the multiplier", "σ of e·r", "offset_spread", "learning_multiplier"
     ),
-    "stochastic": Fault(
-        "bits, stochastic writes",
-        "bits",
-        _piece("quantized_weights", "bits", accumulator=False, rounding="stochastic"),
-        more_is_worse=False,
-        by_bits=True,
-    ),
-    "pulse": Fault("weight per pulse", "dw", _piece("constant_device", "dw_min")),
-    "imbalance": Fault(
-        "weaker down steps",
-        "imbalance",
-        _piece("constant_device", "imbalance", dw_min=0.0),
-        alike=True,
-    ),
-    "bound": Fault("soft bounds", "largest weight", _soft, alike=True, more_is_worse=False),
-    "tau": Fault("mismatch of τ_x", "σ", _piece("mismatch", "sigma", of="tau_x")),
-    "gain": Fault("mismatch of error gains", "σ", _piece("mismatch", "sigma", of="error_gain")),
-    "offset": Fault(
-        "offset of the multiplier",
-        "σ of e·r",
-        _piece("learning_multiplier", "offset_spread"),
-    ),
-    "error_lag": Fault(
-        "lag of error units", "τ_err/τ_x", _circuit("tau_err", kind="error_units"), alike=True
-    ),
-    "inter_lag": Fault(
-        "lag of interneurons", "τ_inter/τ_x", _circuit("tau_inter", kind="dendritic"), alike=True
-    ),
-    "delay": Fault("delay of errors", "d/τ_x", _circuit("delay_err"), alike=True),
+    "error_lag": _of_circuit("lag of error units", "τ_err/τ_x", "tau_err", kind="error_units"),
+    "inter_lag": _of_circuit("lag of interneurons", "τ_inter/τ_x", "tau_inter", kind="dendritic"),
+    "delay": _of_circuit("delay of errors", "d/τ_x", "delay_err"),
     "retention": Fault(
         "lifetime of weights",
         "lifetime/τ_x",
         _piece("retention", "lifetime"),
         alike=True,
         more_is_worse=False,
+        number="fault.lifetime",
     ),
-    "drift": Fault(
-        "drift since the last write", "exponent ν", _piece("conductance_drift", "nu"), alike=True
+    "drift": _of_piece(
+        "drift since the last write", "exponent ν", "nu", "conductance_drift", {}, True
     ),
+    "ecram_li": Fault("devices of ecram_li", "", lambda size: {"hardware": {"preset": "ecram_li"}}),
 }
+NO_AXES = ("ideal", "reset", "ecram_li")
+"""Faults that have no size."""
 
 PRESENTATION = Fault(
-    "presentation time", "T/τ_x", lambda time: {"stream": {"t_pres": time}}, True, False
+    "presentation time",
+    "T/τ_x",
+    lambda time: {"stream": {"t_pres": time}},
+    True,
+    False,
+    number="stream.t_pres",
 )
 """How long a sample is shown, as if it were a fault: too short is bad."""
 
@@ -134,11 +150,15 @@ PRESENTATION = Fault(
 class Setting(Frozen):
     """How long, on how many, and which sizes of what; times in τ_x."""
 
+    task: str = "digits"
+    """The data of all points that name no other."""
     train: int
+    tuning_train: int = 0
+    """Samples that are learnt while a rate is chosen; 0: all."""
     held_out: int
     """Samples on which rates and the presentation time are chosen."""
     task_test: int = 500
-    """Test samples of other tasks; of the digits, all."""
+    """Test samples of tasks; of the digits, or at 0, all."""
     seeds: int
     chips: int
     alike_seeds: int
@@ -157,11 +177,15 @@ class Setting(Frozen):
     cut_sizes: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """Their sizes there."""
     cut_rates: tuple[float, ...] = ()
-    """Learning rates per sample at which rounded writes are tried."""
+    """Learning rates per sample at which steps of weights are tried."""
+    rate_sizes: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """Faults that are tried at these rates, and their sizes."""
     depths: tuple[int, ...] = ()
     """Numbers of weight matrices of an ideal chip, at the chosen time and `long` times it."""
     lag_depths: tuple[int, ...] = ()
-    """Those at which the lag of interneurons is tried."""
+    """Those at which lags are tried."""
+    lag_sizes: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """Faults that are tried at these depths, and their sizes."""
     long: float = 4.0
     longest: float = 16.0
     longest_depths: tuple[int, ...] = ()
@@ -176,12 +200,16 @@ class Setting(Frozen):
     tasks: tuple[str, ...] = ()
     task_faults: dict[str, float] = Field(default_factory=dict)
     """Size of each fault at which tasks are tried, besides none."""
+    devices: tuple[str, ...] = ()
+    """Faults without a size."""
+    corners: bool = False
+    """Whether these are a few points with a figure of their own, and no map."""
 
     @property
     def training(self) -> str:
         """All that a cell's numbers depend on, besides its point."""
         return repr((self.train, self.held_out, self.task_test, self.seeds, self.chips)) + repr(
-            (self.alike_seeds, self.tuning_seeds, self.gamma)
+            (self.alike_seeds, self.tuning_seeds, self.tuning_train, self.gamma)
         )
 
 
@@ -255,49 +283,43 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Changes:
 
 def presentations(setting: Setting) -> list[Point]:
     """Return the points that decide how long samples are shown: an ideal chip."""
-    return [Point("ideal", 0.0, time, width=setting.width) for time in setting.presents]
+    return [_point(setting, "ideal", 0.0, time) for time in setting.presents]
+
+
+def _point(setting: Setting, fault: str, size: float, present: float, **others: Any) -> Point:
+    """Return a point of the setting's own network and task, but for what is named."""
+    return Point(fault, size, present, **{"width": setting.width, "task": setting.task, **others})
 
 
 def points(setting: Setting, present: float) -> list[Point]:
     """Return all other points, those first that matter most."""
-    width = setting.width
-    found = [Point("reset", 0.0, present, width=width)]
+
+    def at(fault: str, size: float, time: float = present, **others: Any) -> Point:
+        return _point(setting, fault, size, time, **others)
+
+    found = [at("reset", 0.0)]
     for fault, sizes in setting.sizes.items():
-        found += [Point(fault, size, present, width=width) for size in sizes]
-    for rate in setting.cut_rates:
-        found += [
-            Point("nearest", size, present, rate, width=width) for size in setting.sizes["nearest"]
-        ]
+        found += [at(fault, size) for size in sizes]
+    for rate, (fault, sizes) in product(setting.cut_rates, setting.rate_sizes.items()):
+        found += [at(fault, size, rate=rate) for size in sizes]
     for depth in setting.depths:
-        times = (present, setting.long * present)
-        found += [Point("ideal", 0.0, time, depth=depth, width=width) for time in times]
+        found += [at("ideal", 0.0, t, depth=depth) for t in (present, setting.long * present)]
     if setting.fine:
-        found.append(Point("ideal", 0.0, present, width=width, step=setting.fine_step))
+        found.append(at("ideal", 0.0, step=setting.fine_step))
     for fault, sizes in setting.fine.items():
-        found += [
-            Point(fault, size, present, width=width, step=setting.fine_step) for size in sizes
-        ]
-    for depth in setting.lag_depths:
-        found += [
-            Point("inter_lag", size, present, depth=depth, width=width)
-            for size in setting.sizes["inter_lag"]
-        ]
-    for time in setting.cut_presents:
-        for fault, sizes in setting.cut_sizes.items():
-            found += [Point(fault, size, time, width=width) for size in sizes]
-    for units in setting.widths:
-        found.append(Point("ideal", 0.0, present, width=units))
-    for units in setting.noisy_widths:
-        found.append(Point("noise", setting.width_noise, present, width=units))
+        found += [at(fault, size, step=setting.fine_step) for size in sizes]
+    for depth, (fault, sizes) in product(setting.lag_depths, setting.lag_sizes.items()):
+        found += [at(fault, size, depth=depth) for size in sizes]
+    for time, (fault, sizes) in product(setting.cut_presents, setting.cut_sizes.items()):
+        found += [at(fault, size, time) for size in sizes]
+    found += [at("ideal", 0.0, width=units) for units in setting.widths]
+    found += [at("noise", setting.width_noise, width=units) for units in setting.noisy_widths]
     for task in setting.tasks:
-        found.append(Point("ideal", 0.0, present, width=width, task=task))
-        found += [
-            Point(fault, size, present, width=width, task=task)
-            for fault, size in setting.task_faults.items()
-        ]
-        found.append(Point("ideal", 0.0, setting.long * present, width=width, task=task))
-    for depth in setting.longest_depths:
-        found.append(Point("ideal", 0.0, setting.longest * present, depth=depth, width=width))
+        found.append(at("ideal", 0.0, task=task))
+        found += [at(fault, size, task=task) for fault, size in setting.task_faults.items()]
+        found.append(at("ideal", 0.0, setting.long * present, task=task))
+    found += [at("ideal", 0.0, setting.longest * present, depth=d) for d in setting.longest_depths]
+    found += [at(fault, 0.0) for fault in setting.devices]
     known = set(presentations(setting))
     return [point for point in dict.fromkeys(found) if point not in known]
 

@@ -27,6 +27,18 @@ class Loses:
     points: float
     at_most: bool
     source: str
+    depth: int = 2
+    width: int = 0
+    """Hidden units; 0: those of the map."""
+
+
+@dataclass(frozen=True)
+class Steady:
+    """The tolerated bits are the same, within so many, at the lowest and the highest given rate."""
+
+    fault: str
+    within: float
+    source: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,7 @@ class Wider:
     source: str
 
 
-Prediction = Near | Loses | Moves | Apart | Deep | Wider
+Prediction = Near | Loses | Moves | Apart | Deep | Wider | Steady
 
 PREDICTIONS: tuple[Prediction, ...] = (
     Loses("reset", 0.0, 1.0, True, "the paper: nothing is lost by not resetting, given time"),
@@ -97,4 +109,23 @@ PREDICTIONS: tuple[Prediction, ...] = (
     Deep(8, False, 10.0, False, "slowest mode of a chain: settling time grows as depth²"),
     Deep(8, True, 3.0, True, "four times the time is enough for eight layers"),
     Wider(16, 128, 1.0, "law 38: an output loses in proportion to its fan-in"),
+    # What follows was added later, before the points that it speaks of were run.
+    Wider(16, 256, 1.0, "law 38: an output loses in proportion to its fan-in"),
+    Loses("ideal", 0.0, 1.0, True, "width is harmless", width=256),
+    Steady("stochastic", 1.0, "law 40: the floor of pulses does not depend on the rate"),
+    Loses("error_lag", 1.0, 3.0, True, "law 12: error units never unstable", depth=4),
+    Loses("delay", 0.4, 5.0, False, "law 44: deeper circuits have larger h_max", depth=6),
+    Loses("ecram_li", 0.0, 5.0, True, "check: ecram_li trains"),
 )
+CORNERS: tuple[Prediction, ...] = (
+    Loses("reset", 0.0, 1.0, True, "the map: a reset buys nothing"),
+    Loses("accumulated", 6.0, 3.0, True, "law 24: what is read is LSB/2 off, however long"),
+    Loses("nearest", 12.0, 3.0, False, "law 24: long training wants small writes, which are lost"),
+    Loses("offset", 0.003, 3.0, False, "law 36: offsets are integrated a hundred times longer"),
+    Loses("imbalance", 0.16, 3.0, False, "law 41: drift goes on, whatever the rate"),
+    Loses("noise", 0.12, 3.0, True, "law 38: at a smaller rate noise heats less"),
+    Loses("noise", 0.2, 5.0, True, "law 38: at a smaller rate noise heats less"),
+    Loses("ideal", 0.0, 4.0, True, "more samples do what more time did", depth=3),
+    Loses("ecram_li", 0.0, 5.0, True, "the map: less than that on the digits"),
+)
+"""Of the full sets, written down before they were run, after the map of the digits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from math import hypot, isfinite, isnan, log2
 
@@ -12,14 +12,11 @@ from pcsim.store import Result
 from pcsim.variants.limit import Estimate, change
 
 from ..common.claims import Claim, Verdict, judged
-from . import predictions
+from . import laws, predictions
 from .atlas import Atlas
-from .laws import LAWS
-from .points import FAULTS, PRESENTATION, Fault, Point
+from .points import FAULTS, NO_AXES, PRESENTATION, Fault, Point
 
 LEVELS = {"1 point": 0.01, "3 points": 0.03, "5 points": 0.05}
-NO_AXES = ("ideal", "reset")
-"""Faults that have no size."""
 LEVEL = 0.03
 """At which predictions are judged."""
 
@@ -103,7 +100,7 @@ def rows(result: Result) -> list[dict[str, str]]:
         line = {"fault": title, "size": fault.unit}
         for words, level in LEVELS.items():
             line[words] = tolerated(atlas, points, level)
-        line["law"] = str(LAWS[name]) if name in LAWS else "–"
+        line["law"] = _law(name)
         for words, level in LEVELS.items():
             line[f"law: {words}"] = predicted(atlas, points, level)
         for words, level in LEVELS.items():
@@ -115,26 +112,74 @@ def rows(result: Result) -> list[dict[str, str]]:
     return found
 
 
+def _law(name: str) -> str:
+    """Return the number of the law of a fault."""
+    found = laws.axis(name)
+    return str(found[0].law) if found else "–"
+
+
 def _presentations(atlas: Atlas) -> dict[str, str]:
     """Return the line of the presentation time of an ideal chip."""
     times, losses = atlas.carrying()
-    column = list(atlas.result["tolerance"])
     line = {"fault": PRESENTATION.title, "size": PRESENTATION.unit}
-    places, away = [PRESENTATION.place(time) for time in times], {}
+    away = {}
     for words, level in LEVELS.items():
-        at = change(places, losses, level)
-        each = (
-            PRESENTATION.size(one) if isfinite(one) else 0.0 for one in (at.value, at.low, at.high)
-        )
-        found = Estimate(*each)
-        line[words] = bound(PRESENTATION, times, found)
-        law = float(atlas.result["carry_limit"][column.index(level)])
-        line[f"law: {words}"] = number(law)
-        # Shorter promises more.
-        known = _inside(found.value) and _inside(law) and found.value < times[0]
-        away[f"law/simulated: {words}"] = f"×{number(found.value / law)}" if known else "–"
-    rest = {"law": str(LAWS["present"]), **away}
+        line[words] = bound(PRESENTATION, times, _shortest(times, losses, level))
+        line[f"law: {words}"] = number(_carry_law(atlas, level))
+        value = _carrying(atlas, times, losses, level)
+        away[f"law/simulated: {words}"] = f"×{number(value)}" if isfinite(value) else "–"
+    rest = {"law": _law("present"), **away}
     return line | rest | dict.fromkeys(("fitted: 3 points", "exponent", "misses by"), "–")
+
+
+def errors(result: Result) -> list[dict[str, str]]:
+    """Return how far each law is from the simulation: what `pcsim.limits.errors` reads."""
+    atlas = Atlas.of(result)
+    if atlas.setting.corners:
+        return []
+    found = []
+    for name in (name for name in FAULTS if laws.axis(name)):
+        points, by_bits = atlas.along(name), FAULTS[name].by_bits
+        away = [error(atlas, points, one) for one in LEVELS.values()] if points else []
+        sizes = {
+            level: value if by_bits else 2**value
+            for level, value in zip(LEVELS.values(), away, strict=False)
+        }
+        found.append(_error(name, by_bits, sizes))
+    times, losses = atlas.carrying()
+    carried = {level: _carrying(atlas, times, losses, level) for level in LEVELS.values()}
+    return [*found, _error("present", False, carried)]
+
+
+def _error(name: str, by_bits: bool, sizes: Mapping[float, float]) -> dict[str, str]:
+    known = laws.axis(name)
+    assert known is not None
+    line = {"axis": name, "law": str(known[0].law), "unit": "bits" if by_bits else "factor"}
+    return line | {
+        f"{level:g}": f"{sizes[level]:.2f}" if level in sizes and isfinite(sizes[level]) else ""
+        for level in LEVELS.values()
+    }
+
+
+def _shortest(times: Sequence[float], losses: Sequence[Estimate], level: float) -> Estimate:
+    """Return the presentation time at which so much is lost."""
+    at = change([PRESENTATION.place(time) for time in times], losses, level)
+    ends = (PRESENTATION.size(one) if isfinite(one) else 0.0 for one in (at.value, at.low, at.high))
+    return Estimate(*ends)
+
+
+def _carry_law(atlas: Atlas, level: float) -> float:
+    column = list(atlas.result["tolerance"]).index(level)
+    return float(atlas.result["carry_limit"][column])
+
+
+def _carrying(
+    atlas: Atlas, times: Sequence[float], losses: Sequence[Estimate], level: float
+) -> float:
+    """Return the simulated over the predicted time, as shorter promises more; nan: unknown."""
+    found, law = _shortest(times, losses, level).value, _carry_law(atlas, level)
+    known = _inside(found) and _inside(law) and found < times[0]
+    return found / law if known else float("nan")
 
 
 def tables(result: Result) -> list[Table]:
@@ -186,7 +231,8 @@ def _limits(lines: Sequence[dict[str, str]]) -> list[Table]:
 def judge(result: Result) -> list[Claim]:
     """Return every prediction with what became of it."""
     atlas = Atlas.of(result)
-    return [_judge(one, atlas) for one in predictions.PREDICTIONS]
+    wanted = predictions.CORNERS if atlas.setting.corners else predictions.PREDICTIONS
+    return [_judge(one, atlas) for one in wanted]
 
 
 def _open(text: str) -> Claim:
@@ -216,8 +262,12 @@ def _(one: predictions.Near, atlas: Atlas) -> Claim:
 @_judge.register
 def _(one: predictions.Loses, atlas: Atlas) -> Claim:
     fault, way = FAULTS[one.fault], "at most" if one.at_most else "at least"
-    text = f"{fault.title} {one.size:g} loses {way} {one.points:g} points ({one.source})"
-    points = [p for p in atlas.along(one.fault) if p.size == one.size]
+    size = f" {one.size:g}" if one.size else ""
+    where = f", {one.depth} weight layers" if one.depth > 2 else ""
+    where += f", {one.width} hidden units" if one.width else ""
+    text = f"{fault.title}{size}{where} loses {way} {one.points:g} points ({one.source})"
+    along = atlas.along(one.fault, depth=one.depth, width=one.width)
+    points = [p for p in along if p.size == one.size]
     return _of_loss(text, atlas, points, one.points, one.at_most)
 
 
@@ -266,6 +316,22 @@ def _(one: predictions.Apart, atlas: Atlas) -> Claim:
     gap = found[0] - found[1]
     seen = f"{number(found[0])} and {number(found[1])} bits"
     return Claim(text, judged(one.least <= gap <= one.most), seen)
+
+
+@_judge.register
+def _(one: predictions.Steady, atlas: Atlas) -> Claim:
+    rates = [find(atlas.setting.cut_rates, default=0.0) for find in (min, max)]
+    text = (
+        f"{FAULTS[one.fault].title}: at rates of {rates[0]:g} and {rates[1]:g} per sample the "
+        f"tolerated bits are the same within {one.within:g} ({one.source})"
+    )
+    lines = [atlas.along(one.fault, rate=rate) for rate in rates]
+    found = [atlas.boundary(points, LEVEL).value for points in lines]
+    edges = [p[0].size for p in lines if p]
+    if len(edges) < 2 or any(not _inside(f) or f >= e for f, e in zip(found, edges, strict=True)):
+        return _open(text)
+    seen = f"{number(found[0], bits=True)} and {number(found[1], bits=True)} bits"
+    return Claim(text, judged(abs(found[1] - found[0]) <= one.within), seen)
 
 
 @_judge.register

@@ -60,14 +60,46 @@ SCALES = {
         cut_presents=(4.0, 20.0),
         cut_sizes={"noise": (0.1, 0.2, 0.4), "offset": (0.003, 0.01, 0.02)},
         cut_rates=(0.025, 0.1, 0.4),
+        rate_sizes={"nearest": SIZES["nearest"], "stochastic": (5, 6, 7, 8, 9, 10)},
         depths=(2, 3, 4, 6, 8),
         lag_depths=(3, 4, 6),
+        lag_sizes={
+            "inter_lag": SIZES["inter_lag"],
+            "error_lag": (0.5, 1.0, 2.0, 4.0),
+            "delay": (0.4, 0.8),
+        },
         longest_depths=(4, 6, 8),
         fine={"tau": (0.4, 0.8), "gain": (0.4, 0.8)},
-        widths=(16, 64, 128),
-        noisy_widths=(16, 128),
+        widths=(16, 64, 128, 256),
+        noisy_widths=(16, 128, 256),
         tasks=("xor", "fashion_mnist"),
         task_faults={"noise": 0.2, "offset": 0.01},
+        devices=("ecram_li",),
+    ),
+    "decide": Setting(
+        task="mnist",
+        train=58000,
+        tuning_train=10000,
+        held_out=2000,
+        task_test=0,
+        seeds=3,
+        chips=2,
+        alike_seeds=3,
+        tuning_seeds=1,
+        width=64,
+        long=2.5,
+        presents=(4.0, 8.0, 20.0),
+        sizes={
+            "accumulated": (6,),
+            "nearest": (12, 14),
+            "offset": (0.003,),
+            "imbalance": (0.16,),
+            "noise": (0.12, 0.2),
+        },
+        depths=(3,),
+        tasks=("fashion_mnist",),
+        devices=("ecram_li",),
+        corners=True,
     ),
 }
 SCALES["paper"] = SCALES["small"].model_copy(
@@ -165,25 +197,34 @@ def as_variables(
 
 def predicted(setting: Setting, present: float, found: dict[Point, Result]) -> dict[str, Variable]:
     """Return the sizes that the laws predict for every point, by tolerance."""
-    layers = {t: laws.Layer.of(t, setting) for t in {p.task for p in found} - {"xor"}}
+    tasks = {setting.task, *(p.task for p in found)} - {"xor"}
+    layers = {task: laws.Layer.of(task, setting) for task in sorted(tasks)}
     sizes = np.full((len(found), len(laws.TOLERANCES)), np.nan)
     for row, (point, one) in zip(sizes, found.items(), strict=True):
         ideal = found.get(reference(setting, point, present))
-        if point.fault in laws.OF_WEIGHTS:
-            row[:] = laws.of_lags(point, ideal) if ideal is not None else np.nan
-        elif point.task in layers:
+        if point.task in layers:
             rate, layer = float(one["rate"]), layers[point.task]
+            gamma = point.step or setting.gamma
             row[:] = [
-                layer.size(point.fault, t, rate, point.present, point.step or setting.gamma)
+                layer.size(point.fault, t, rate, point.present, gamma, ideal)
                 for t in laws.TOLERANCES
             ]
-    longest = found[presentations(setting)[-1]]
-    limits = [layers["digits"].shortest(longest["theta0"], t) for t in laws.TOLERANCES]
+    longest, layer = found[presentations(setting)[-1]], layers[setting.task]
+    limits = [
+        layer.size("present", t, setting.gamma, 1.0, setting.gamma, longest)
+        for t in laws.TOLERANCES
+    ]
     return {
         "predicted": Variable(("point", "tolerance"), sizes),
         "carry_limit": Variable(("tolerance",), np.array(limits)),
     }
 
 
-SHOWN = scaled.Shown(report.tables, drawing.FIGURES, report.rows, "what was predicted before")
+SHOWN = scaled.Shown(
+    report.tables,
+    drawing.FIGURES,
+    report.rows,
+    "what was predicted before",
+    {"_laws": report.errors},
+)
 figures = partial(scaled.redraw, __file__, SHOWN, SCALES)

@@ -18,7 +18,7 @@ else from those that are kept in the repository beside the study.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,8 @@ class Shown:
     rows: Callable[[Result], Rows] | None = None
     """Lines of `NAME_SCALE.csv`, if the study has that table."""
     title: str = "the paper's claims"
+    more: Mapping[str, Callable[[Result], Rows]] = field(default_factory=dict)
+    """Lines of further tables, by the end of their file names; no lines, no table."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,11 @@ class Study:
         if shown.rows is not None:
             keeping.write_table(self.table, self.command, shown.rows(result))
             self.console.print(f"table: {self.table}", soft_wrap=True)
+        for end, rows in shown.more.items():
+            if lines := rows(result):
+                path = self.table.with_stem(f"{self.table.stem}{end}")
+                keeping.write_table(path, self.command, lines)
+                self.console.print(f"table: {path}", soft_wrap=True)
         for end, draw in shown.figures.items():
             path = self.path.with_name(f"{self.path.stem}{end}.png")
             check_own(path)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, nan, sqrt
+
+NEAR = 1e-12
+"""A limit is searched as closely as this, relative to itself."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,10 @@ class Limit:
     value: float
     at_most: bool = True
     """Whether it is an upper limit, else a lower one."""
+
+    def over(self, unit: float) -> Limit:
+        """Return the limit as a multiple of a unit."""
+        return replace(self, value=self.value / unit)
 
     @property
     def words(self) -> str:
@@ -39,7 +46,7 @@ def largest(loss: Callable[[float], float], tolerance: float, start: float = 1e-
         return 0.0
     if loss(high) <= tolerance:
         return inf
-    for _ in range(100):
+    while high > low * (1 + NEAR):
         middle = sqrt(low * high)
         low, high = (middle, high) if loss(middle) <= tolerance else (low, middle)
     return low

@@ -8,18 +8,20 @@ error that `docs/automatic.md` measures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pcsim.limits import noise, offsets, writes
+from pcsim.limits import noise, offsets, streams, writes
 from pcsim.limits.lags import Floats
 from pcsim.limits.limit import Limit, largest, smallest
 from pcsim.limits.margins import tolerable_variance
 
+SAMPLES = 10_000
+"""Of more than these, the first ones say what inputs are like."""
 RIDGE = 1e-3
 """Of the mean square of an input: keeps w* of inputs that hardly fire from running away."""
 
@@ -36,6 +38,8 @@ class Always:
     """Inputs (sample, input)."""
     best: Floats
     """w* (output, input) of least squares."""
+    rest: Floats
+    """Its bias: what outputs are beside w*·r."""
     residual: float
     """Root mean square of the error that w* leaves at one output."""
     variance: float
@@ -53,8 +57,8 @@ class Always:
     @classmethod
     def of(
         cls,
-        inputs: npt.ArrayLike,
-        labels: npt.ArrayLike,
+        inputs: Floats,
+        labels: npt.NDArray[np.int64],
         others: npt.ArrayLike,
         their_labels: npt.ArrayLike,
         *,
@@ -69,30 +73,37 @@ class Always:
 
         `points` as a fraction (0.05), times in seconds.
         """
-        x, classes = np.asarray(inputs, dtype=float), np.asarray(labels)
+        x, classes = np.asarray(inputs[:SAMPLES], dtype=float), np.asarray(labels[:SAMPLES])
         targets = np.eye(int(classes.max()) + 1)[classes]
         centre, middle = x.mean(0), targets.mean(0)
         power = (x - centre).T @ (x - centre) / len(x)
         power += RIDGE * (x**2).mean() * np.eye(x.shape[1])
         best = np.linalg.solve(power, (x - centre).T @ (targets - middle) / len(x)).T
 
-        def answer(of: npt.ArrayLike) -> Floats:
-            return np.asarray((np.asarray(of, dtype=float) - centre) @ best.T + middle)
-
-        left = targets - answer(x)
-        return cls(
+        layer = cls(
             covariance=x.T @ x / len(x),
             activity=np.abs(x).mean(0),
             rates=x,
             best=best,
-            residual=float(np.sqrt((left**2).mean())),
-            variance=tolerable_variance(answer(others), their_labels, points),
+            rest=middle - best @ centre,
+            residual=0.0,
+            variance=0.0,
             alpha=dt / tau_w,
             gamma=dt / tau_x,
             presentation=presentation,
-            presentations=passes * len(x),
+            presentations=passes * len(inputs),
             tau_w=tau_w,
         )
+        left = targets - layer.answers(x)
+        return replace(
+            layer,
+            residual=float(np.sqrt((left**2).mean())),
+            variance=tolerable_variance(layer.answers(others), their_labels, points),
+        )
+
+    def answers(self, inputs: npt.ArrayLike) -> Floats:
+        """Return the outputs (sample, output) of the best weights."""
+        return np.asarray(np.asarray(inputs, dtype=float) @ self.best.T + self.rest)
 
     @property
     def tolerance(self) -> float:
@@ -148,6 +159,14 @@ class Always:
         value = largest(lambda q: self._pulses(q, cycle_noise), self.tolerance)
         return Limit(40, "whole pulses", value)
 
+    def cycle_noise(self, quantum: float) -> Limit:
+        """Return the largest spread of one pulse of a given size, relative to it.
+
+        q (1 + c²) may be as large as q alone might: c² = (largest q)/q − 1.
+        """
+        room = self.granularity().value / quantum - 1 if quantum else np.inf
+        return Limit(40, "spread of pulses", float(np.sqrt(max(0.0, room))))
+
     def _pulses(self, quantum: float, cycle_noise: float = 0.0) -> float:
         """Return the excess of pulses above that of single samples, which an ideal chip has too."""
         activity = float(self.activity.sum())
@@ -157,19 +176,20 @@ class Always:
         )
         return max(0.0, excess - ideal)
 
-    def imbalance(self, bound: float) -> Limit:
+    def imbalance(self, bound: float = np.inf) -> Limit:
         """Return the largest |imbalance| of a device of given bounds (inf: steps all alike)."""
+        if bound == np.inf:
+            value = writes.tolerable_imbalance(
+                self.covariance, self.activity, self.residual, self.tolerance
+            )
+            return Limit(41, "asymmetric steps", value)
+
+        alike = self._asymmetric(bound, 1.0)
 
         def excess(part: float) -> float:
-            down = 1 - min(part, 1.0)
-            return self._asymmetric(bound, down) - self._asymmetric(bound, 1.0)
+            return self._asymmetric(bound, 1 - min(part, 1.0)) - alike
 
         return Limit(41, "asymmetric steps", largest(excess, self.tolerance, 0.1))
-
-    def bounds(self) -> Limit:
-        """Return the smallest bound of a device with soft bounds."""
-        value = smallest(lambda bound: self._asymmetric(bound, 1.0), self.tolerance)
-        return Limit(41, "asymmetric steps", value, at_most=False)
 
     def _asymmetric(self, bound: float, down: float) -> float:
         found = [
@@ -180,18 +200,28 @@ class Always:
         ]
         return float(np.mean(found))
 
+    def bounds(self) -> Limit:
+        """Return the smallest bound of a device with soft bounds."""
+        excess = writes.excess_of_soft_bounds(
+            self.covariance, self.best, self.activity, self.residual
+        )
+        value = smallest(lambda bound: float(excess(bound).mean()), self.tolerance)
+        return Limit(41, "asymmetric steps", value, at_most=False)
+
     def lifetime(self) -> Limit:
         """Return the shortest lifetime of a stored weight, seconds."""
 
         def excess(lifetime: float) -> float:
-            each = [
-                writes.excess_of_retention(self.covariance, one, self.tau_w, lifetime)
-                for one in self.best
-            ]
-            return float(np.mean(each))
+            return writes.excess_of_retention(self.covariance, self.best, self.tau_w, lifetime)
 
         value = smallest(excess, self.tolerance, self.tau_w)
         return Limit(25, "retention", value, at_most=False)
+
+    def shortest(self, theta0: npt.ArrayLike) -> Limit:
+        """Return the shortest presentation, τ_x, with learnt weights (output, hidden)."""
+        wanted = self.best @ np.cov(self.rates.T) @ self.best.T
+        value = streams.shortest_presentation(theta0, wanted, self.tolerance)
+        return Limit(42, "carried-over states", value if value < np.inf else np.nan, at_most=False)
 
     def write_noise(self) -> Limit:
         """Return the largest noise of a write that stays, at a write in every time step."""

@@ -104,20 +104,110 @@ def asymmetric_weights(
         a(w) C (w* − w) + b(w) ∘ E|ε r| = 0,    a = mean of both steps, b = half their difference
 
     with E|ε r_j| = √(2/π)·√(2·excess + residual²)·E|r_j|, solved for the excess; independent of α.
-    `best` w*, `activity` E|r_j|, `residual` the root mean square of what no weight explains.
+    `best` w*, `activity` E|r_j|, `residual` the root mean square of what no weight explains. Inputs
+    that never fire ask for nothing: their weights stay. Without bounds the excess is that of
+    `excess_of_imbalance`, and weights move only where the inputs feel it; where nothing settles
+    they are nan, and the excess inf.
     """
     c, goal = np.asarray(covariance, dtype=float), np.asarray(best, dtype=float)
     each = np.asarray(activity, dtype=float)
-    w, excess = goal, 0.0
+    if bound == inf:
+        excess = excess_of_imbalance(c, each, residual, up=up, down=down)
+        size = MEAN_OF_NORMAL * sqrt(2 * excess + residual**2)
+        push = (up - down) / (up + down) * size if up != down else 0.0
+        return goal + push * (felt_inverse(c) @ each) if excess < inf else goal + np.nan, excess
+    fires = each > 0
+    c, each, wanted = c[np.ix_(fires, fires)], each[fires], goal[fires]
+    w, excess = wanted, 0.0
     for _ in range(400):
         size = MEAN_OF_NORMAL * sqrt(2 * excess + residual**2)
         mean = (up + down) / 2 + (down - up) / bound * w / 2
         pull = (up + down) / (2 * bound) * each * size
         w = np.linalg.solve(
-            mean[:, None] * c + np.diag(pull), mean * (c @ goal) + (up - down) / 2 * each * size
+            mean[:, None] * c + np.diag(pull), mean * (c @ wanted) + (up - down) / 2 * each * size
         )
-        excess = 0.5 * excess + 0.25 * float((w - goal) @ c @ (w - goal))
-    return np.asarray(w), excess
+        before, excess = excess, 0.5 * excess + 0.25 * float((w - wanted) @ c @ (w - wanted))
+        if abs(excess - before) <= 1e-12 * excess:
+            break
+    settled = goal.copy()
+    settled[fires] = w
+    return settled, excess
+
+
+def felt_inverse(covariance: npt.ArrayLike) -> Floats:
+    """Return C⁻¹ along the directions that inputs have, and nothing along those they never have."""
+    return np.asarray(np.linalg.pinv(np.asarray(covariance, dtype=float), 1e-10, hermitian=True))
+
+
+def push_of_activity(covariance: npt.ArrayLike, activity: npt.ArrayLike) -> float:
+    """Return K = E|r|ᵀ C⁻¹ E|r|: at most 1 for inputs that are never negative."""
+    each = np.asarray(activity, dtype=float)
+    return float(each @ felt_inverse(covariance) @ each)
+
+
+def excess_of_imbalance(
+    covariance: npt.ArrayLike,
+    activity: npt.ArrayLike,
+    residual: float,
+    *,
+    up: float = 1.0,
+    down: float = 1.0,
+) -> float:
+    """Return the excess loss of steps up and down that do not depend on the weight.
+
+        w − w* = ρ E|ε| C⁻¹ E|r|,  ρ = (up − down)/(up + down)
+        excess = ½ s² a/(1 − a),   a = (2/π) ρ² K,  K as in `push_of_activity`
+
+    inf for a ≥ 1: the larger the error, the harder the push. What never fires drifts and is never
+    felt. Independent of w* and of α.
+    """
+    rho = (up - down) / (up + down)
+    a = (MEAN_OF_NORMAL * rho) ** 2 * push_of_activity(covariance, activity)
+    return 0.5 * residual**2 * a / (1 - a) if a < 1 else inf
+
+
+def tolerable_imbalance(
+    covariance: npt.ArrayLike, activity: npt.ArrayLike, residual: float, tolerance: float
+) -> float:
+    """Return the imbalance 1 − down/up whose excess loss is `tolerance`; inf: none is as large."""
+    a = tolerance / (tolerance + residual**2 / 2) if residual else 1.0
+    push = push_of_activity(covariance, activity)
+    rho = sqrt(a / push) / MEAN_OF_NORMAL if push else inf
+    return 2 * rho / (1 + rho) if rho <= 1 else inf
+
+
+def excess_of_soft_bounds(
+    covariance: npt.ArrayLike, best: npt.ArrayLike, activity: npt.ArrayLike, residual: float
+) -> Callable[[float], Floats]:
+    """Return a function from the bound to the excess loss of each output; `best` (output, input).
+
+    Steps 1 ∓ w/bound: (C + κD)(w* − w) = κD w*, D = diag(E|r|), κ = E|ε|/bound. With the modes of
+    D^(−½) C D^(−½) = U μ Uᵀ and y = Uᵀ D^(½) w*
+
+        excess = ½ Σ_k μ_k (κ y_k/(μ_k + κ))²
+
+    which is `asymmetric_weights` with steps alike, for all bounds at once.
+    """
+    c, goal = np.asarray(covariance, dtype=float), np.atleast_2d(np.asarray(best, dtype=float))
+    each = np.asarray(activity, dtype=float)
+    fires = each > 0
+    root = np.sqrt(each[fires])
+    mu, modes = np.linalg.eigh(c[np.ix_(fires, fires)] / np.outer(root, root))
+    mu = np.maximum(mu, 0.0)
+    y = (goal[:, fires] * root) @ modes
+
+    def excess(bound: float) -> Floats:
+        lost = np.zeros(len(goal))
+        for _ in range(400):
+            kappa = (MEAN_OF_NORMAL * np.sqrt(2 * lost + residual**2) / bound)[:, None]
+            with np.errstate(invalid="ignore"):  # 0/0 where nothing is felt and nothing pulls
+                away = np.nan_to_num(kappa * y / (mu + kappa))
+            before, lost = lost, 0.5 * (mu * away**2).sum(1)
+            if np.abs(lost - before).max() <= 1e-12 * lost.max():
+                break
+        return np.asarray(lost)
+
+    return excess
 
 
 def folded_normal_mean(mean: float, deviation: float) -> float:
@@ -148,20 +238,21 @@ def retained_weights(
 ) -> Floats:
     """Return where learning balances forgetting: (C + τ_w/τ_d)⁻¹ C w*.
 
-    w*/(1 + τ_w/(τ_d λ)) along a direction of power λ = σ_f²: weak inputs forget first.
+    `best` (output, input), or of one output: w*/(1 + τ_w/(τ_d λ)) along a direction of power
+    λ = σ_f². Weak inputs forget first.
     """
     c = np.asarray(covariance, dtype=float)
     ratio = tau_w / lifetime * np.eye(len(c))
-    return np.asarray(np.linalg.solve(c + ratio, c @ np.asarray(best, dtype=float)))
+    return np.asarray(np.linalg.solve(c + ratio, c @ np.asarray(best, dtype=float).T).T)
 
 
 def excess_of_retention(
     covariance: npt.ArrayLike, best: npt.ArrayLike, tau_w: float, lifetime: float
 ) -> float:
-    """Return ½ (w − w*)ᵀ C (w − w*) of the retained weights."""
+    """Return ½ (w − w*)ᵀ C (w − w*) of the retained weights, mean over outputs if several."""
     c, goal = np.asarray(covariance, dtype=float), np.asarray(best, dtype=float)
-    gap = retained_weights(c, goal, tau_w, lifetime) - goal
-    return float(0.5 * gap @ c @ gap)
+    gap = np.atleast_2d(retained_weights(c, goal, tau_w, lifetime) - goal)
+    return float(0.5 * np.einsum("oi,ij,oj->o", gap, c, gap).mean())
 
 
 def excess_of_write_noise(

@@ -20,6 +20,7 @@ from pcsim.fields.chip_number import ChipNumber
 from pcsim.hardware import HardwareConfig
 from pcsim.variants.asked import checked
 from pcsim.variants.every_number import CHIPS, numbers_of
+from pcsim.variants.quotes import Laws
 from pcsim.variants.specs_found import Specs
 from pcsim.variants.trials import Trials
 
@@ -63,7 +64,10 @@ def specs(
     accuracy = trials.of_numbers(f"specs over {', '.join(names)}", changes)
     limits = tuple(trials.limit(one) for one in accuracy)
     lost = np.stack([trials.losses(one) for one in accuracy])
-    return Specs(made, trials.chips, lists, limits, lost)
+    laws, outer = Laws(made), names[:-1]
+    firsts = lists[outer[0]] if outer else (0,)
+    quotes = tuple(laws.of(names[-1], dict.fromkeys(outer, first)) for first in firsts)
+    return Specs(made, trials.chips, lists, limits, lost, quotes)
 
 
 def _names(axes: Sequence[str] | str) -> list[str]:

@@ -24,6 +24,7 @@ from pcsim.variants.asked import checked
 from pcsim.variants.ladder import Ladder, Value
 from pcsim.variants.limit import paired
 from pcsim.variants.margins_found import Margins, Part
+from pcsim.variants.quotes import Laws
 from pcsim.variants.trials import Trials
 
 CHIPS = 8
@@ -65,7 +66,9 @@ def margins(
         wanted = [(one, p) for one in ladders for p in (one.more() if number else one.first())]
         _climb(trials, f"margins, round {number + 1} of {rounds + 1}", wanted)
     parts = _parts(trials) if bottleneck else ()
-    return Margins(made, trials.chips, tuple(numbers), tuple(ladders), parts)
+    laws = Laws(made)
+    quotes = {one.path: laws.of(one.path) for one in numbers}
+    return Margins(made, trials.chips, tuple(numbers), tuple(ladders), parts, quotes)
 
 
 def numbers_of(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +19,7 @@ from pcsim.store.frames import import_pandas
 from pcsim.variants.beside import Beside, plain_interval, with_variants
 from pcsim.variants.ladder import Ladder, doublings
 from pcsim.variants.limit import Estimate, paired
+from pcsim.variants.quotes import ABOUT, Quote
 
 if TYPE_CHECKING:
     import pandas
@@ -49,6 +51,8 @@ class Margins(Beside):
     ladders: tuple[Ladder, ...]
     """Every direction that was tried, of the numbers that are not 0."""
     parts: tuple[Part, ...]
+    laws: Mapping[str, Quote] = field(default_factory=dict)
+    """What its law says beforehand about each number, by path."""
 
     @property
     def trains(self) -> bool:
@@ -153,17 +157,19 @@ class Margins(Beside):
             ways = {one.up: self.words(one) for one in self.ladders if one.number == number}
             slope = self.sensitivity(number.path)
             shown = f"{100 * slope.value:+.1f} ± {_half(slope):.1f}" if slope else "–"
-            rows.append(
-                (number.path, number.text, ways.get(True, "–"), ways.get(False, "–"), shown)
-            )
+            law = self.laws.get(number.path)
+            said = (law.words, law.off) if law and law.limit else ("–", "–")
+            way = (ways.get(True, "–"), ways.get(False, "–"))
+            rows.append((number.path, number.text, *way, shown, *said))
         verb = "may" if self.trains else "must"
         caption = (
             f"Test accuracy of {self.chips} chips × {self.check.answer.seeds} seeds per value; "
             f"criterion: {self.check.criterion.words}. Lost: points per doubling, or per bit less, "
             "at the chip as it is. – not tried: 0 has no factor; a number whose ideal is 0 only "
-            "harms by growing. The learning rate is that of the chip as it is."
+            "harms by growing. The learning rate is that of the chip as it is. "
+            f"{ABOUT}"
         )
-        columns = ("number", "is", f"{verb} grow", f"{verb} shrink", "lost")
+        columns = ("number", "is", f"{verb} grow", f"{verb} shrink", "lost", "law", "off")
         return Rows(f"Margins of {chip_name(self.check.config)}", columns, tuple(rows), caption)
 
     def _pieces(self) -> Rows:
@@ -199,6 +205,7 @@ class Margins(Beside):
                 for n in self.numbers
                 if (slope := self.sensitivity(n.path))
             },
+            "laws": {path: one.data() for path, one in self.laws.items()},
             "pieces": {
                 part.name: {"kind": part.kind}
                 | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf, isfinite, log2
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ from pcsim.store import Result
 from pcsim.store.frames import import_pandas
 from pcsim.variants.beside import Beside, plain_interval, with_variants
 from pcsim.variants.limit import Array, Estimate, change
+from pcsim.variants.quotes import ABOUT, Quote
 from pcsim.variants.remedies_found import would_train
 
 if TYPE_CHECKING:
@@ -79,6 +81,13 @@ class Specs(Beside):
     """The loss that the yield of all chips stay within, for all combinations, last axis fastest."""
     losses: Array
     """Losses (combination, seed, chip)."""
+    laws: tuple[Quote, ...] = ()
+    """What the law of the last number says, for each value of the first of two (else one)."""
+
+    @property
+    def law(self) -> Quote:
+        """What the law of the last number says; of two, at the first value of the first."""
+        return self.laws[0]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -104,7 +113,11 @@ class Specs(Beside):
         ]
         if len(sentences) > 3:
             sentences = [sentences[0], sentences[len(sentences) // 2], sentences[-1]]
-        return f"to train, {chip_name(self.check.config)} needs: {'; '.join(sentences)}"
+        text = f"to train, {chip_name(self.check.config)} needs: {'; '.join(sentences)}"
+        if len(self.laws) == 1 and self.law.limit:
+            known = f"; on the map that was {self.law.off}" if self.law.error else ""
+            text += f" (beforehand: {self.law.words}{known})"
+        return text
 
     @staticmethod
     def _said(name: str, one: Need) -> str:
@@ -117,14 +130,17 @@ class Specs(Beside):
     def tables(self) -> list[Rows]:
         """Return the needs along the last axis, and every combination that was trained."""
         names = list(self.axes)
+        quoted = [(one.words, one.off) for one in self.laws]
         rows = tuple(
-            ("" if first is None else f"{first:g}", one.words) for first, one in self.needs()
+            ("" if first is None else f"{first:g}", one.words, *law)
+            for (first, one), law in zip(self.needs(), quoted or repeat(("–", "–")), strict=False)
         )
         title = f"Specification of {chip_name(self.check.config)}"
         first = names[0] if len(names) > 1 else ""
         caption = (
             f"{names[-1]} at which the verdict changes, with its interval; criterion: "
-            f"{self.check.criterion.words}. The learning rate is that of the chip as it is."
+            f"{self.check.criterion.words}. The learning rate is that of the chip as it is. "
+            f"{ABOUT}"
         )
         cells = []
         for number, cell in enumerate(np.ndindex(*self.shape)):
@@ -140,7 +156,7 @@ class Specs(Beside):
             "limit: the loss that the yield of all chips stay within."
         )
         return [
-            Rows(title, (first, f"{names[-1]} must be"), rows, caption),
+            Rows(title, (first, f"{names[-1]} must be", "law", "off"), rows, caption),
             Rows("Every combination", columns, tuple(cells), about),
         ]
 
@@ -158,6 +174,7 @@ class Specs(Beside):
                 {"at": first, "at_most": one.at_most, **plain_interval(one.value)}
                 for first, one in self.needs()
             ],
+            "laws": [one.data() for one in self.laws],
         }
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -132,6 +132,70 @@ def test_asymmetric_devices_settle_where_predicted(bound, imbalance):
     assert np.abs(mean - w).max() < 0.25 * np.abs(w - BEST).max()
 
 
+def drifted(covariance, activity, residual, up, down, turns=4000):
+    """Follow the mean drift of steps without bounds from w*; return the excess loss."""
+    gap, dt = np.zeros(len(covariance)), 0.2
+    for _ in range(turns):
+        size = writes.MEAN_OF_NORMAL * np.sqrt(gap @ covariance @ gap + residual**2)
+        gap = gap + dt * (-(up + down) / 2 * covariance @ gap + (up - down) / 2 * size * activity)
+    return 0.5 * gap @ covariance @ gap
+
+
+@pytest.mark.parametrize("imbalance", [0.1, 0.5])
+def test_steps_that_are_not_alike_settle_where_their_drift_ends(imbalance):
+    down = 1 - imbalance
+    found = writes.excess_of_imbalance(C, ACTIVITY, 0.3, down=down)
+    assert found == pytest.approx(drifted(C, ACTIVITY, 0.3, 1.0, down), rel=1e-6)
+    w, excess = writes.asymmetric_weights(C, BEST, ACTIVITY, 0.3, down=down)
+    assert 0.5 * (w - BEST) @ C @ (w - BEST) == pytest.approx(excess) == pytest.approx(found)
+    far = writes.asymmetric_weights(C, BEST, ACTIVITY, 0.3, bound=1e6, down=down)[1]
+    assert far == pytest.approx(found, rel=1e-4), "bounds far away are none"
+    back = writes.tolerable_imbalance(C, ACTIVITY, 0.3, found)
+    assert back == pytest.approx(imbalance)
+
+
+def test_inputs_that_never_fire_or_never_fire_alone_make_nothing_singular():
+    """A dead input, or the same one twice, is what it is without it: no ridge is needed."""
+    plain = writes.excess_of_imbalance(C, ACTIVITY, 0.3, down=0.5)
+    dead = np.pad(C, (0, 1)), np.append(ACTIVITY, 0.0)
+    assert writes.excess_of_imbalance(*dead, 0.3, down=0.5) == pytest.approx(plain)
+    twice = np.vstack([np.eye(INPUTS), np.eye(INPUTS)[:1]])
+    both = twice @ C @ twice.T, twice @ ACTIVITY
+    assert np.linalg.matrix_rank(both[0]) == INPUTS
+    assert writes.excess_of_imbalance(*both, 0.3, down=0.5) == pytest.approx(plain)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.inv(dead[0])  # control: there is something to guard against
+    w, _ = writes.asymmetric_weights(dead[0], np.append(BEST, 0.2), dead[1], 0.3, down=0.5)
+    assert w[-1] == 0.2
+    for bound in (0.5, 3.0):
+        w, excess = writes.asymmetric_weights(
+            dead[0], np.append(BEST, 0.2), dead[1], 0.3, bound=bound
+        )
+        alone = writes.asymmetric_weights(C, BEST, ACTIVITY, 0.3, bound=bound)
+        np.testing.assert_allclose(w[:-1], alone[0])
+        assert excess == pytest.approx(alone[1])
+
+
+def test_a_push_that_outgrows_the_pull_has_no_end():
+    strong = 2.0 * ACTIVITY  # signed inputs: E|r| is not bounded by their power
+    assert writes.push_of_activity(C, strong) > 1
+    assert writes.excess_of_imbalance(C, strong, 0.3, down=0.0) == np.inf
+    assert np.isnan(writes.asymmetric_weights(C, BEST, strong, 0.3, down=0.0)[0]).all()
+    mild = np.abs(np.random.default_rng(0).normal(size=(50, 4)))
+    assert writes.push_of_activity(mild.T @ mild / 50, mild.mean(0)) <= 1
+    assert writes.tolerable_imbalance(C, 0 * ACTIVITY, 0.3, 0.1) == np.inf
+
+
+@pytest.mark.parametrize("bound", [0.3, 1.0, 10.0])
+def test_soft_bounds_of_all_sizes_at_once_are_those_of_each(bound):
+    goals = np.stack([BEST, -0.5 * BEST[::-1]])
+    many = writes.excess_of_soft_bounds(C, goals, ACTIVITY, 0.3)(bound)
+    one = [writes.asymmetric_weights(C, w, ACTIVITY, 0.3, bound=bound)[1] for w in goals]
+    np.testing.assert_allclose(many, one, rtol=1e-6)
+    assert many.min() > 0
+    assert many.max() < writes.excess_of_soft_bounds(C, goals, ACTIVITY, 0.3)(bound / 2).max()
+
+
 def test_without_a_residual_and_asymmetry_nothing_is_lost():
     w, excess = writes.asymmetric_weights(C, BEST, ACTIVITY, 0.0, bound=2.0)
     np.testing.assert_allclose(w, BEST)
