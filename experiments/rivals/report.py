@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -184,7 +185,7 @@ def draw(result: Result, path: Path) -> Path:
                 axes.plot(shown, np.full(len(shown), place), ".", color=colour, alpha=0.25, ms=4)
                 axes.errorbar(found.mean, place, xerr=found.half, fmt="o", color=colour,
                               capsize=3, ms=5)  # fmt: skip
-        axes.set(title=substrate, xlabel="test accuracy, %")
+        axes.set(title=fill(substrate, 22), xlabel="test accuracy, %")
         axes.grid(alpha=0.25)
     panels[0].set_yticks(range(len(rules)), rules)
     panels[0].invert_yaxis()
