@@ -6,7 +6,7 @@
  *   normal                Box-Muller from the words 0, 1 (elements 0, 1) and 2, 3 (elements 2, 3)
  *
  * Logarithm, sine and cosine are polynomials of our own, in operations that IEEE 754 rounds exactly:
- * every processor, vector width and engine gives the same bits.
+ * every processor, vector width and engine gives the same bits. The text is C and C++.
  */
 #include <math.h>
 #include <stdint.h>
@@ -183,8 +183,8 @@ static inline void turn_float(uint32_t word, float *c, float *s)
         }                                                                                          \
     }
 
-#define UNIFORM_DOUBLE(word) (((double)(word) + 0.5) * 0x1p-32)
-#define UNIFORM_FLOAT(word) (((float)((word) >> 8) + 0.5f) * 0x1p-24f)
+#define UNIFORM_DOUBLE(word) (((double)(word) + 0.5) * (1.0 / 4294967296.0))
+#define UNIFORM_FLOAT(word) (((float)((word) >> 8) + 0.5f) * (1.0f / 16777216.0f))
 
 FILL(double, ln_double, turn_double, sqrt, UNIFORM_DOUBLE)
 FILL(float, ln_float, turn_float, sqrtf, UNIFORM_FLOAT)

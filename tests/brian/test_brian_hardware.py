@@ -4,6 +4,7 @@ Frozen cases are chosen so that no comparison or rounding is a tie: a tie may fa
 """
 
 from functools import cache
+from types import SimpleNamespace
 
 import brian2
 import numpy as np
@@ -351,8 +352,12 @@ def test_refused_by_name():
     cells = Circuit(tau_w=1.0, kind="sacramento", conductances=Conductances(g_som=0.5))
     with pytest.raises(UnsupportedError, match=r"circuit.kind sacramento: hardware effects"):
         BrianBackend(without, tr.parameters(without, 2), cells, dt=tr.DT, chips=chips)
-    with pytest.raises(UnsupportedError, match=r"'at_rate' with brian.target 'standalone'.*Python"):
-        backend(chips=chips, target="standalone")
+    own = made(substrate_at("rate"))
+    own.noise = SimpleNamespace(draw=None)
+    with pytest.raises(UnsupportedError, match=r"target 'standalone': only counted noise"):
+        backend(chips=own, target="standalone")
+    with pytest.raises(UnsupportedError, match=r"noise: circuit.sigma_x needs a source of counted"):
+        backend(Circuit(tau_w=5.0, sigma_x=0.1))
     with pytest.raises(UnsupportedError, match=r"brian.products.*effects of hardware \(rate1\)"):
         backend(chips=chips, dense=True)
     assert backend(chips=chips, dense=None).parts.maps[0].w[:].size == 16, "synapses instead"

@@ -73,8 +73,8 @@ def test_noise_is_fixed_by_its_seed_and_survives_an_interruption(tmp_path, monke
 
 
 def test_refused():
-    with pytest.raises(UnsupportedError, match=r"'memory' with brian.target 'standalone'"):
-        run(setting(FIXED, brian={"target": "standalone"}))
+    with pytest.raises(UnsupportedError, match=r"brian.fused.*effects of hardware"):
+        run(setting(FIXED, brian={"target": "standalone", "fused": True}))
     with pytest.raises(UnsupportedError, match=r"brian.products.*effects of hardware"):
         run(setting(FIXED, brian={"products": True}))
     with pytest.raises(UnsupportedError, match=r"learning.batch 2.*one sample at a time"):

@@ -183,7 +183,7 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch):
     ("sections", "reason"),
     [
         ({"solver": {"name": "rk4"}}, r"solver.name 'rk4'.*only 'euler'"),
-        ({"circuit": {"sigma_x": 0.1}}, r"circuit.sigma_x.*noise_seed"),
+        ({"circuit": {"sigma_x": 0.1}}, r"solver.name 'euler'.*use 'maruyama'"),
         (
             {"grid": {"alpha": [1e-3, 2e-3]}, "brian": {"products": True}},
             "time constants per weight are no products",

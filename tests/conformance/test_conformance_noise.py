@@ -10,7 +10,6 @@ Every chip is an independent sample, so that standard errors come from the sprea
 
 from functools import cache
 
-import brian2
 import numpy as np
 import pytest
 import torch
@@ -21,6 +20,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit, Conductances
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Network
+from pcsim.substrate import Seeded
 
 SIGMA, DT, TAU = 0.4, 0.2, 1.0
 CHIPS, BURN_IN, STEPS = 48, 150, 1500
@@ -67,10 +67,9 @@ def summarised(states):
 @cache
 def by_brian(kind):
     network, params, circuit, data = prepared(kind)
-    engine = BrianBackend(network, params, circuit, dt=DT, seeds=[0] * CHIPS)
+    engine = BrianBackend(network, params, circuit, dt=DT, seeds=[0] * CHIPS, noise=Seeded(11))
     engine.load(data)
     engine.feedforward()
-    brian2.seed(11)
     engine.advance(BURN_IN)
     layers, found = engine.parts.layers, {}
     options = {"record": True, "when": "groups", "order": RECORD, "clock": layers[0].clock}

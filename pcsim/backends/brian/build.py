@@ -24,6 +24,7 @@ from brian2 import NeuronGroup, Synapses, defaultclock, second
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from pcsim.backends.brian.draws import counted
 from pcsim.backends.brian.hardware import OnChip, each_step, put_on_chip
 from pcsim.backends.brian.hooks import (
     Texts,
@@ -223,8 +224,8 @@ def build(
         tau_x: seconds per layer, each a number or an array that fits (chip, 1, unit).
         tau_w: seconds per weight, an array that fits (chip, parameter).
         chips: the hardware they are, one per replica; None is ideal hardware.
-        noise: whether Brian2 draws the noise of hardware (`brian2.seed` fixes it); else whoever
-            runs the objects calls `Parts.on_chip.refresh` before every step.
+        noise: whether Brian2 draws noise (`brian2.seed` fixes it); else whoever runs the objects
+            draws it before every step: see `draws`.
         name: every object's name starts with it.
         options: for all objects, e.g. `clock`, `dtype`, `codeobj_class`.
     """
@@ -242,6 +243,7 @@ def build(
         require_sites(chips, circuit, params.replicas)
     own = tau_w is not None
     plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
+    plan = plan if noise else counted(plan)
     plan = hooked(plan, extra, current, constants)
     count = params.replicas
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,19 @@ def expression(formula: Formula, index: str) -> str:
     return WORD.sub(lambda match: word(match.group()), text)
 
 
-def called(name: str, code: str, group: NeuronGroup, clock: Clock, when: str, order: int) -> None:
+def called(
+    name: str,
+    code: str,
+    group: NeuronGroup,
+    clock: Clock,
+    when: str,
+    order: int,
+    headers: Sequence[str] = (),
+) -> None:
     """Let the program call the C++ function `name` once per time step, at this place."""
     function = Function(None, arg_units=[1], return_unit=1, stateless=False)
     function.implementations.add_implementation(
-        "cpp", code, name=name, compiler_kwds={"headers": HEADERS}
+        "cpp", code, name=name, compiler_kwds={"headers": [*HEADERS, *headers]}
     )
     group.namespace[name] = function
     group.run_regularly(

@@ -6,15 +6,15 @@ noise is the same everywhere and `solver.noise_seed` is honoured; or Brian2 draw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from brian2 import NetworkOperation
 from torch import Tensor
 
+from pcsim.backends.brian.draws import Draw
 from pcsim.circuits import order
 from pcsim.circuits.blocks import Block
 from pcsim.circuits.plan import Plan
@@ -24,6 +24,13 @@ from pcsim.substrate.transform import Transform
 
 Owner = Any
 """A `NeuronGroup` or `Synapses`: Brian2 has no types."""
+Store = Callable[[Any, np.ndarray], None]
+"""How values get into a variable: this depends on the device that holds it."""
+
+
+def set_value(variable: Any, values: np.ndarray) -> None:
+    """Put values into a variable of the active device."""
+    variable.set_value(values)
 
 
 def each_step(owner: Owner, code: str, place: int, name: str, when: str = "groups") -> None:
@@ -61,22 +68,31 @@ class _Acting:
         values = np.array(self.owner.variables[name].get_value())
         return torch.as_tensor(values, dtype=self.like.dtype).view(self.like.shape)
 
-    def write(self, name: str, value: Tensor) -> None:
-        self.owner.variables[name].set_value(value.expand(self.like.shape).numpy().ravel())
-
     def memory(self) -> dict[str, Tensor]:
         return {key: self.read(name) for key, name in self.block.memory.items()}
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
+    def remember(self, memory: Mapping[str, Tensor], store: Store) -> None:
         for key, name in self.block.memory.items():
             if key in memory:
-                self.write(name, memory[key])
+                variable = self.owner.variables[name]
+                values = memory[key].expand(self.like.shape).numpy().ravel()
+                store(variable, values.astype(variable.dtype))
 
-    @property
-    def in_use(self) -> bool:
-        """Whether the site is: a clamped soma has no velocity, and draws no noise for it."""
-        gate = self.block.place.gate
-        return not gate or bool((self.owner.variables[gate].get_value() > 0).any())
+    def draws(self, chips: Chips) -> list[Draw]:
+        """Return its noise: a clamped soma has no velocity, and draws none for it."""
+        variables, gate = self.owner.variables, self.block.place.gate
+        return [
+            Draw(
+                variables[noise.variable],
+                noise.key,
+                noise.law,
+                self.like,
+                chips.noise,
+                lambda: chips.clock.step,
+                variables[gate] if gate else None,
+            )
+            for noise in self.block.noise
+        ]
 
 
 class OnChip:
@@ -84,11 +100,13 @@ class OnChip:
 
     def __init__(self, chips: Chips, acting: Sequence[_Acting]) -> None:
         self.chips = chips
+        self._store: Store = set_value
+        self._settle: Callable[[], None] | None = None
         self._acting = list(acting)
         self._at = {each.block.place.key: each for each in acting}
         for each in acting:
             each.twin.begin(each.like)
-            each.remember(each.twin.memory())
+            each.remember(each.twin.memory(), self._store)
         chips.watch(self)
 
     @classmethod
@@ -109,18 +127,10 @@ class OnChip:
                     each_step(owner, block.brian_noise, order.NOISE, name, "before_start")
         return cls(chips, acting) if acting else None
 
-    def refresh(self) -> None:
-        """Draw the noise of one step."""
-        step = self.chips.clock.step
-        for each in self._acting:
-            for noise in each.block.noise if each.in_use else ():
-                drawn = self.chips.noise.draw(noise.key, noise.law, each.like, step)
-                each.write(noise.variable, drawn)
-
-    def operation(self, clock: Any, name: str) -> NetworkOperation:
-        """Return what draws the noise of every step from `Chips.noise`."""
-        when = {"when": "before_start", "order": order.NOISE}
-        return NetworkOperation(self.refresh, clock=clock, name=f"{name}_noise", **when)
+    @property
+    def draws(self) -> list[Draw]:
+        """Return all noise, in the order in which it acts."""
+        return [draw for each in self._acting for draw in each.draws(self.chips)]
 
     def __call__(
         self, key: str, signal: Tensor, row: tuple[Tensor, Tensor] | None = None
@@ -140,17 +150,29 @@ class OnChip:
 
     def memory(self) -> dict[str, Tensor]:
         """Return all memory by name, for a checkpoint."""
+        if self._settle:
+            self._settle()
         return {key: value for each in self._acting for key, value in each.memory().items()}
 
     def put_back(self, memory: Mapping[str, Tensor]) -> None:
         """Give the devices this memory; their age is their own."""
         for each in self._acting:
-            each.remember(memory)
+            each.remember(memory, self._store)
 
     def restore(self, memory: Mapping[str, Tensor]) -> None:
         """Go on from a checkpoint, at the age that the chips had then."""
+        self.put_back(memory)
+        if self._settle is None:
+            now = self._acting[0].owner.clock.variables["t"].get_value().item()
+            self.begin(self.chips.clock.t - now)
+
+    def put_off(self, store: Store, settle: Callable[[], None]) -> None:
+        """Let somebody take the steps who puts them off, and who says by `begin` when he does."""
+        self._store, self._settle = store, settle
+
+    def begin(self, age: float) -> None:
+        """Say how old, in seconds, the chips are when Brian2's clock is at 0."""
         for each in self._acting:
-            each.remember(memory)
             if "t_before" in each.owner.variables:
-                now = each.owner.clock.variables["t"].get_value().item()
-                each.owner.variables["t_before"].set_value(self.chips.clock.t - now)
+                variable = each.owner.variables["t_before"]
+                self._store(variable, np.full(1, age, dtype=variable.dtype))

@@ -18,6 +18,7 @@ def build(order: Order) -> BrianBackend:
         target=brian.target,
         dense=brian.dense,
         folder=brian.folder or None,
+        noise=order.noise,
         **order.options,
     )
 
@@ -28,17 +29,14 @@ def refuse(config: Config) -> None:
     def no(field: str, reason: str) -> UnsupportedError:
         return UnsupportedError(f"backend brian: {field}: {reason}")
 
-    if config.solver.name != "euler":
+    if config.solver.name not in ("euler", "maruyama"):
         raise no(
             f"solver.name {config.solver.name!r}",
-            "sums over synapses are made once per time step, so that only 'euler' is itself here",
+            "sums over synapses are made once per time step, so that only 'euler' is itself here "
+            "(with circuit.sigma_x: 'maruyama')",
         )
-    if config.circuit.sigma_x:
-        raise no(
-            "circuit.sigma_x",
-            "Brian2 draws noise from generators that belong to the whole process, so "
-            "solver.noise_seed could not be honoured; use BrianBackend from Python",
-        )
+    if config.circuit.sigma_x and config.solver.name == "euler":
+        raise no("solver.name 'euler'", "circuit.sigma_x is noise; use 'maruyama'")
     if config.run.device != "cpu":
         raise no(f"run.device {config.run.device!r}", "Brian2 computes on the 'cpu'")
     if config.run.automatic and config.brian.target == "standalone":

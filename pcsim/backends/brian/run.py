@@ -21,11 +21,14 @@ from torch import Tensor
 from pcsim.backends.brian.arrays import Arrays
 from pcsim.backends.brian.build import Parts, build
 from pcsim.backends.brian.dense import build_dense, why_not_dense
+from pcsim.backends.brian.draws import Draw, counted, operation, own_draws
 from pcsim.backends.brian.forward_pass import ForwardPass
+from pcsim.backends.brian.hardware import set_value
 from pcsim.backends.brian.matrix_products import SHARED, MatrixProducts
 from pcsim.backends.brian.observe import Population
-from pcsim.backends.brian.runtime import Runtime, code_class, set_value
-from pcsim.backends.brian.standalone import Standalone
+from pcsim.backends.brian.refusals import refuse_target
+from pcsim.backends.brian.runtime import Runtime, code_class
+from pcsim.backends.brian.standalone import Building, Standalone
 from pcsim.backends.stopped import Stopped
 from pcsim.brian_settings import Target
 from pcsim.circuit import Circuit
@@ -37,7 +40,7 @@ from pcsim.errors import ConfigError, UnsupportedError
 from pcsim.kernels.on_chip import Encoder, fabricated_tau_w
 from pcsim.kernels.parameters import Parameters
 from pcsim.network import Mode, Network
-from pcsim.substrate import Chips
+from pcsim.substrate import Chips, Noise
 
 ARRAYS = ("w", "w_fb", "w_inter", "w_pi", "w_down")
 """What a map may hold."""
@@ -64,6 +67,7 @@ class BrianBackend:
         folder: str | Path | None = None,
         samples: int = 1,
         chips: Chips | None = None,
+        noise: Noise | None = None,
         name: str = "pcsim",
     ) -> None:
         """Build a population.
@@ -84,6 +88,7 @@ class BrianBackend:
             folder: where the standalone program is built; none: a temporary folder.
             samples: how many samples share the weights of a chip (more than one needs `dense`).
             chips: the hardware they are, one per replica; None is ideal hardware.
+            noise: source of the circuit's own noise; needed where `circuit.sigma_x` is set.
             name: every Brian2 object's name starts with it.
         """
         if dt <= 0:
@@ -92,33 +97,9 @@ class BrianBackend:
             chips = None
         own = tau_w is not None or (chips is not None and "tau_w" in chips.substrate.sites)
         plan = Plan.of(network, circuit, mode, scale=scale, own_tau_w=own, name=name, chips=chips)
-        if chips and target == "standalone":
-            raise no(
-                f"hardware {chips.substrate.effects[0].name!r} with brian.target 'standalone'",
-                "inputs, noise and resets of chips are Python between the steps; use target "
-                "'numpy' or 'cython'",
-            )
-        if plan.senders and target == "standalone":
-            raise no(
-                f"circuit.kind {circuit.kind!r} with brian.target 'standalone'",
-                "the program is called again and again, and no test says that events survive it; "
-                "use target 'numpy' or 'cython'",
-            )
         if dense is None:
             dense = why_not_dense(plan, own) is None
-        if samples > 1 and not dense:
-            raise UnsupportedError(
-                f"backend brian: learning.batch {samples}: a synapse has one weight and sees one "
-                f"sample at a time (batch 1); matrix products (brian.products, brian.fused) share "
-                f"weights"
-            )
-        if samples > 1 and target == "standalone":
-            raise UnsupportedError(
-                f"backend brian: learning.batch {samples}: the standalone program sees one sample "
-                f"at a time; targets 'numpy' and 'cython' share weights by matrix products"
-            )
-        if folder is not None and target != "standalone":
-            raise ConfigError("brian.folder: only target 'standalone' builds a program in a folder")
+        refuse_target(plan, circuit.kind, target, dense, samples, folder)
         self.network, self.circuit, self.params = network, circuit, params
         self.dt, self.mode = dt, mode
         self.chips, self.samples = params.replicas, samples
@@ -127,14 +108,20 @@ class BrianBackend:
             options |= {"dtype": FLOATS[params.flat.dtype], "seeds": seeds, "tau_x": tau_x}
             if dense:
                 options |= {"samples": samples, "own": own, "on": chips}
-                return build_dense(plan, circuit, params, mode, **options)
+                return build_dense(counted(plan), circuit, params, mode, **options)
             options |= {"tau_w": tau_w, "scale": scale, "name": name}
             options |= {"chips": chips, "noise": False}
             return build(network, circuit, params, mode, **options)
 
+        def draws(parts: Parts) -> list[Draw]:
+            like = torch.zeros(self.chips, samples, dtype=params.flat.dtype)
+            own = own_draws(parts.layers, noise, like, lambda: self.steps)
+            return [*(parts.on_chip.draws if parts.on_chip else ()), *own]
+
         if target == "standalone":
+            building = Building(folder, name, fused=dense, on=chips, draws=draws)
             self._simulator: Standalone | Runtime = Standalone(
-                parts, circuit, self.chips, dt, fused=dense, folder=folder, name=name
+                parts, circuit, self.chips, dt, building
             )
             self.parts, arrays = self._simulator.parts, self._simulator.arrays
         else:
@@ -145,8 +132,8 @@ class BrianBackend:
             if dense:
                 by_products = MatrixProducts(self.parts, self.chips, samples, self._clock, name)
                 objects = objects + by_products.operations
-            if self.parts.on_chip:
-                objects = [*objects, self.parts.on_chip.operation(self._clock, name)]
+            if drawn := draws(self.parts):
+                objects = [*objects, operation(drawn, self._clock, name)]
             self._simulator = Runtime(
                 arrays, ForwardPass(arrays, circuit), objects, self._clock, name, chips
             )

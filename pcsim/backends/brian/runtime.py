@@ -105,11 +105,6 @@ class Runtime:
             self.net.stop()
 
 
-def set_value(variable: Any, values: np.ndarray) -> None:
-    """Put values into a variable of the runtime device."""
-    variable.set_value(values)
-
-
 def code_class(target: str) -> Any:
     """Return the class that generates code, for these objects only (no preference is changed)."""
     known = {kind.class_name: kind for kind in codegen_targets if kind.class_name}

@@ -12,8 +12,9 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from torch import Tensor
 from pcsim.backends.brian.arrays import Arrays, own_arrays
 from pcsim.backends.brian.build import FEEDBACK, RECORD, Parts
 from pcsim.backends.brian.cpp_text import called
+from pcsim.backends.brian.draws import HEADERS, Draw, noise_code, table
 from pcsim.backends.brian.forward_pass import ForwardPass
 from pcsim.backends.brian.fused import fused_code
 from pcsim.backends.brian.names import refuse_clashes
@@ -39,12 +41,30 @@ from pcsim.backends.brian.stream_code import (
     stream_code,
 )
 from pcsim.circuit import Circuit
+from pcsim.circuits.order import NOISE
 from pcsim.errors import UnsupportedError
+from pcsim.substrate import Chips
 
 ENDLESS = 1 << 30
 """Steps that the program is compiled for; its stream stops it earlier."""
 QUEUE_BYTES = 1 << 26
 """Commands that are collected before the program is called in any case."""
+
+
+@dataclass(frozen=True)
+class Building:
+    """How a program is made."""
+
+    folder: str | Path | None
+    """Where; none: a temporary folder."""
+    name: str
+    """Every object's name starts with it."""
+    fused: bool
+    """One pass over the weights, instead of synapses."""
+    on: Chips | None
+    """The hardware, whose time goes on with the program's."""
+    draws: Callable[[Parts], Sequence[Draw]]
+    """The noise of what was built."""
 
 
 class Standalone:
@@ -56,14 +76,13 @@ class Standalone:
         circuit: Circuit,
         chips: int,
         dt: float,
-        *,
-        fused: bool,
-        folder: str | Path | None,
-        name: str,
+        how: Building,
     ) -> None:
+        """Build and compile."""
         refuse_stream(circuit)
-        self.folder = _writable(folder)
-        if folder is None:
+        self._chips, name = how.on, how.name
+        self.folder = _writable(how.folder)
+        if how.folder is None:
             weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         _need_compiler()
         self._device = CPPStandaloneDevice()
@@ -77,9 +96,13 @@ class Standalone:
             self._moving = [v for layer in self.arrays.moving for v in layer]
             driver = NeuronGroup(1, "unused : 1", name=f"{name}_driver", namespace={}, clock=clock)
             stream = stream_code(self.parts, circuit, chips, self._layer_arrays)
-            called("pcsim_stream", stream, driver, clock, "before_start", -1)
+            called("pcsim_stream", stream, driver, clock, "before_start", NOISE - 1)
+            self._draws = list(how.draws(self.parts))
+            if self._draws:
+                code = noise_code(self._draws)
+                called("pcsim_noise", code, driver, clock, "before_start", NOISE, HEADERS)
             called("pcsim_before", before_code(self._moving), driver, clock, "groups", RECORD)
-            if fused:
+            if how.fused:
                 code = fused_code(self.parts, chips, dt)
                 called("pcsim_fused", code, driver, clock, "groups", FEEDBACK)
             self.net = BrianNetwork(*self.parts.objects, driver, name=f"{name}_network")
@@ -92,23 +115,29 @@ class Standalone:
         self._commands: list[tuple[int, int, np.ndarray]] = []
         self._number = {variable: n for n, variable in enumerate(self._layer_arrays)}
         self._bytes = 0
+        if self.parts.on_chip:
+            self.parts.on_chip.put_off(self._set, self.settle)
 
     def _keep_initial_values(self) -> None:
         """Brian2 forgets the values given to synapses; they are still in what it will write."""
-        device = self._device
-        given = {
-            target: device.static_arrays[source]
-            for kind, arguments in device.main_queue
-            if kind == "set_by_array"
-            for target, source, *_ in [arguments]
+        device, parts = self._device, self.parts
+        given: dict[str, Any] = {}
+        for kind, arguments in device.main_queue:
+            if kind == "set_by_array":
+                given[arguments[0]] = device.static_arrays[arguments[1]]
+            elif kind == "set_by_constant":
+                given[arguments[0]] = arguments[1]
+        counts = {
+            held.name: len(parts.layers[link.post]) * parts.plan.groups[link.pre].units
+            for link, held in zip(parts.plan.connections, parts.maps, strict=True)
         }
         for variable in [*self._layer_arrays, *self._map_arrays]:
-            dynamic = isinstance(variable, DynamicArrayVariable)
-            values = given.get(device.get_array_name(variable, access_data=not dynamic))
-            if values is not None and device.array_cache.get(variable) is None:
-                self._set(variable, np.asarray(values, dtype=variable.dtype))
-            elif device.array_cache.get(variable) is None:
-                self._set(variable, np.zeros(variable.size, dtype=variable.dtype))
+            if device.array_cache.get(variable) is None:
+                dynamic = isinstance(variable, DynamicArrayVariable)
+                values = given.get(device.get_array_name(variable, access_data=not dynamic), 0)
+                size = counts[variable.owner.name] if dynamic else variable.size
+                whole = np.broadcast_to(np.asarray(values, dtype=variable.dtype), size)
+                self._set(variable, whole.copy())
 
     def _compile(self) -> None:
         try:
@@ -138,6 +167,10 @@ class Standalone:
 
     def feedforward(self) -> None:
         """Set the free states to the feed-forward pass, at the present step."""
+        if self.parts.on_chip:  # hardware shows states and weights in Python: see `OnChip`
+            self.settle()
+            self._forward()
+            return
         self._commands.append((self._waiting, FORWARD_PASS, np.empty(0)))
 
     def start_membrane(self, k: int) -> None:
@@ -148,15 +181,18 @@ class Standalone:
         """Put off one step whenever the program yields."""
         for _ in program:
             self._waiting += 1
+            if self._chips:
+                self._chips.advance()
             if self._bytes > QUEUE_BYTES or self._waiting == ENDLESS - 1:
                 self.settle()
 
     def settle(self) -> None:
         """Take all steps that were put off, so that arrays are up to date."""
         commands, steps = self._commands, self._waiting
+        noise = table(self._draws, steps)
         self._commands, self._waiting, self._bytes = [], 0, 0
         if steps:
-            self._call(steps, [command for command in commands if command[0] < steps])
+            self._call(steps, [command for command in commands if command[0] < steps], noise)
             self._taken += steps
         for step, which, numbers in commands:
             if step == steps:  # no step follows
@@ -171,10 +207,14 @@ class Standalone:
         else:
             self._set(self._layer_arrays[which], numbers)
 
-    def _call(self, steps: int, commands: list[tuple[int, int, np.ndarray]]) -> None:
+    def _call(self, steps: int, commands: list[tuple[int, int, np.ndarray]], noise: bytes) -> None:
         device = self._device
         results = Path(device.results_dir)
         results.mkdir(exist_ok=True)
+        (results / "noise.bin").write_bytes(noise)
+        if self._chips and self.parts.on_chip:
+            clock = self._chips.clock
+            self.parts.on_chip.begin((clock.step - steps) * clock.dt)
         with (results / "stream.bin").open("wb") as file:
             file.write(np.int64(steps).tobytes())
             for step, which, numbers in commands:
