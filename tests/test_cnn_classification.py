@@ -8,7 +8,8 @@ from pcsim.experiments.cnn_classification import report as cnn_report
 from pcsim.experiments.cnn_classification import study as cnn_classification
 from pcsim.experiments.common import grid_convergence, held_out_choice, image_training, keeping
 from pcsim.experiments.common.claims import Verdict
-from pcsim.experiments.common.image_training import Budget
+from pcsim.experiments.common.image_training import Budget, Task
+from pcsim.experiments.common.search import Point
 from pcsim.store import Result, Variable
 
 TINY = cnn_classification.Setting(
@@ -36,9 +37,9 @@ def test_whole_study(tmp_path, monkeypatch, capsys):
 
 def test_budgets_are_equal():
     """Rules differ in the rule alone."""
-    point = image_training.Point(1e-3, 0.0, 0.5)
+    point = Point(1e-3, 0.0, 0.5)
     runs = [
-        image_training.config_of("digits", {"kind": "cnn"}, rule, point, TINY.budget)
+        image_training.config_of(Task("digits", {"kind": "cnn"}), rule, point, TINY.budget)
         for rule in image_training.RULES
     ]
     rest = [r.model_dump(exclude={"schedule"}) for r in runs]

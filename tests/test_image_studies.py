@@ -1,6 +1,7 @@
 """The studies alexnet, width and robustness at a size of seconds, on digits in colours."""
 
 import sys
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -13,9 +14,17 @@ from pcsim.architectures.cnn import Cnn
 from pcsim.errors import InterruptedRunError, UnsupportedError
 from pcsim.experiments.alexnet import report as alexnet_report
 from pcsim.experiments.alexnet import study as alexnet
-from pcsim.experiments.common import claims, grid_convergence, image_training, keeping
+from pcsim.experiments.common import (
+    claims,
+    grid_convergence,
+    image_study,
+    image_training,
+    keeping,
+    scaled,
+)
 from pcsim.experiments.common.claims import Verdict
-from pcsim.experiments.common.image_training import Budget, Point
+from pcsim.experiments.common.image_training import Budget, Search, Task
+from pcsim.experiments.common.search import Point
 from pcsim.experiments.robustness import report as robustness_report
 from pcsim.experiments.robustness import study as robustness
 from pcsim.experiments.width import report as width_report
@@ -65,7 +74,9 @@ def test_whole_study_in_two_goes(name, tmp_path, monkeypatch, capsys):
     module.main(tmp_path, "small")
     done.remove("interrupted")
     assert len(done) == len(set(done)) == CELLS[name], "every cell once"
-    assert {p.name for p in tmp_path.iterdir()} == {f"{name}_small.h5", f"{name}_small.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        f"{name}_small.{end}" for end in ("csv", "h5", "png")
+    }
     result = store.load(tmp_path / f"{name}_small.h5")
     assert result["test_accuracy"].shape == SHAPES.get(name, (1, 2, 2, 1, 1, 2, 2))
     assert result.attrs["setting"] == TINY[name].model_dump_json()
@@ -73,6 +84,72 @@ def test_whole_study_in_two_goes(name, tmp_path, monkeypatch, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     for claim in claims.stored(result):
         assert claim.verdict.value in printed
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_a_search_comes_before_the_seeds_and_sees_other_ones(name, tmp_path, monkeypatch):
+    """One seed chooses each rule's point; the others are trained there, and nowhere else."""
+    module = import_module(f"pcsim.experiments.{name}.study")
+    one = Search(limit=200, validation=50, epochs=1, seed=7, reach=1)
+    update = {"alphas": (1e-3, 1e-2), "gammas": (0.2, 0.5), "search": one, "anneal": "cosine"}
+    setting = TINY[name].model_copy(update={"budget": BUDGET.model_copy(update=update)})
+    monkeypatch.setitem(module.SCALES, "decide", setting)
+    done, train = [], image_training.trained
+    monkeypatch.setattr(image_training, "trained", lambda c: (done.append(c), train(c))[1])
+    module.main(tmp_path, "decide")
+    assert len({c.to_json() for c in done}) == len(done), "every cell once"
+    result = store.load(tmp_path / f"{name}_decide.h5")
+    tasks = result["test_accuracy"].shape[:2]
+    assert result["test_accuracy"].shape == (*tasks, 2, 2)
+    searches = [c for c in done if c.run.seeds == (7,)]
+    reports = [c for c in done if c.run.seeds == (0, 1)]
+    assert len(reports) == np.prod(tasks)
+    assert len(searches) + len(reports) == len(done)
+    assert len(searches) == np.isfinite(result["search_accuracy"]).sum()
+    assert {(c.data.limit, c.learning.epochs, c.data.limit_test) for c in searches} == {
+        (200, 1, image_training.UNSEEN)
+    }
+    assert {(c.data.limit, c.learning.epochs) for c in reports} == {(300, 2)}
+    chosen = {
+        (round(float(a), 9), round(float(g), 9), str(rule))
+        for rule, alphas, gammas in zip(
+            result["rule"], result["chosen_alpha"].T, result["chosen_gamma"].T, strict=True
+        )
+        for a, g in zip(alphas, gammas, strict=True)
+    }
+    rules = {value: key for key, value in image_training.RULES.items()}
+    trained_at = {
+        (
+            c.learning.alpha,
+            0.2 if c.schedule.rule == "bp" else c.schedule.gamma,
+            rules[c.schedule.rule],
+        )
+        for c in reports
+    }
+    assert trained_at == chosen
+    best = np.nanmax(result["search_accuracy"], axis=(2, 3, 4))
+    axes = [list(result[axis]) for axis in ("alpha", "weight_decay", "gamma")]
+    for k in np.ndindex(*tasks):
+        at = [result[f"chosen_{axis}"][k] for axis in ("alpha", "weight_decay", "gamma")]
+        where = tuple(axis.index(value) for axis, value in zip(axes, at, strict=True))
+        assert result["search_accuracy"][k][where] == best[k]
+    module.figures(tmp_path)
+
+
+def test_another_number_of_seeds_repeats_no_search(tmp_path, monkeypatch):
+    one = Search(limit=200, validation=50, epochs=1, reach=0)
+    begin = BUDGET.model_copy(update={"search": one, "seeds": (0,)})
+    done, train = [], image_training.trained
+    monkeypatch.setattr(image_training, "trained", lambda c: (done.append(c), train(c))[1])
+    counts = []
+    for seeds in ((0,), (0, 1)):
+        budget = begin.model_copy(update={"seeds": seeds})
+        setting = width.Setting(widths=(1,), rules=("BP",), budget=budget)
+        begun = scaled.begin("width", {"decide": setting}, "decide", tmp_path)
+        task_of = partial(width.task_of, setting)
+        image_study.train(begun, {"width": (1,)}, ("BP",), budget, task_of)
+        counts.append(len(done))
+    assert counts == [2 + 1, 2 + 1 + 1]
 
 
 @pytest.mark.parametrize("name", ["alexnet", "robustness"])
@@ -115,7 +192,9 @@ def test_networks_have_the_stated_widths(factor):
 def test_weights_of_the_best_epoch_are_kept():
     budget = BUDGET.model_copy(update={"epochs": 5})
     network = {"kind": "cnn", "channels": (4,), "dense": (8,)}
-    config = image_training.config_of("cifar10", network, "iPC", Point(3e-2, 0.0, 0.5), budget)
+    config = image_training.config_of(
+        Task("cifar10", network), "iPC", Point(3e-2, 0.0, 0.5), budget
+    )
     training, best = image_training.trained(config)
     history = np.stack(training.progress.history["validation_accuracy"])
     assert history[-1].min() < history.max(0).max(), "else the last epoch would do as well"
@@ -130,9 +209,9 @@ def test_corrupted_accuracy_and_calibration_are_those_of_the_metrics():
     setting = TINY["robustness"].model_copy(update={"test": 0})
     network = robustness.network_of(setting)
     point = Point(1e-2, 0.0, 0.5)
-    config = image_training.config_of("cifar10", network, "BP", point, BUDGET)
+    config = image_training.config_of(Task("cifar10", network), "BP", point, BUDGET)
     training, best = image_training.trained(config)
-    found = robustness.tested(training, best, setting)
+    found = robustness.tested(setting, training, best)
     accuracy, error = (found[n].values for n in ("corrupted_accuracy", "calibration_error"))
     assert accuracy.shape == error.shape == (2, 6, 6)
     # Level 0 is the test set as the training sees it, for all corruptions.

@@ -9,7 +9,7 @@ from pcsim.architectures.cnn import Cnn
 from pcsim.architectures.mlp import Mlp
 from pcsim.config import Grid
 from pcsim.errors import StoreError
-from pcsim.experiments.common import keeping, scaled
+from pcsim.experiments.common import keeping, scaled, search
 from pcsim.experiments.common.claims import Verdict
 from pcsim.experiments.common.seed_statistics import (
     Interval,
@@ -20,11 +20,14 @@ from pcsim.experiments.common.seed_statistics import (
     power,
     seeds_needed,
 )
+from pcsim.experiments.common.seed_statistics import (
+    told as told_by_seeds,
+)
 from pcsim.experiments.common.training_cells import train
 from pcsim.experiments.hyperparameter_convergence import report as hyperparameter_report
 from pcsim.experiments.hyperparameter_convergence import study as grid
+from pcsim.experiments.mlp_classification import probe
 from pcsim.experiments.mlp_classification import report as mlp_report
-from pcsim.experiments.mlp_classification import search
 from pcsim.experiments.mlp_classification import study as mlp
 from pcsim.experiments.weight_transport import report as weight_transport_report
 from pcsim.experiments.weight_transport import study as transport
@@ -56,10 +59,16 @@ def test_power_is_the_share_of_intervals_that_leave_zero_out():
         found = [judge_greater(interval(row)) for row in rng.normal(difference, 1.0, (3000, n))]
         told = np.mean([verdict is not OPEN for verdict in found])
         assert power(difference, 1.0, n) == pytest.approx(told, abs=4 * (0.25 / 3000) ** 0.5)
-    assert power(1e-9, 1.0, 5) == pytest.approx(0.05), "control: no difference is told at 5 %"
+    assert power(1e-9, 1.0, 5) == pytest.approx(0.05, abs=1e-4), (
+        "control: no difference is told at 5 %"
+    )
     # Tables of the paired t test: 80 % at effects of 0.5, 1 and 2.
     assert [seeds_needed(d, 2.0) for d in (1.0, -2.0, 4.0)] == [34, 10, 5]
     assert seeds_needed(1e-3, 1.0) is None
+    assert power(5.0, 1.0, 10) == pytest.approx(1), "where SciPy's noncentral t is NaN"
+    for n in (2, 3, 10):
+        assert power(told_by_seeds(0.3, n), 0.3, n) == pytest.approx(0.8, abs=1e-6)
+    assert told_by_seeds(0.3, 1) == np.inf
     assert (seeds_needed(0.0, 1.0), seeds_needed(1.0, 0.0)) == (None, 2)
 
 
@@ -227,12 +236,12 @@ def test_search_finds_the_rate_that_learns_and_leaves_bp_without_gamma():
     for data, name, one_grid in probes:
         job = mlp.config_of(setting, setting.search, data, name, one_grid)
         assert job.grid.gamma == (() if name == "BP" else one_grid.gamma)
-        cells = search.Probe(data, name, one_grid).read(train(job))
+        cells = probe.Probe(data, name, one_grid).read(train(job))
         assert len(cells) == 2
         found.setdefault(name, {}).update(cells)
     for name, cells in found.items():
         assert len({cell.gamma for cell in cells}) == (1 if name == "BP" else 2)
-        cell = search.best_cell(cells)
+        cell = search.best_point(cells)
         assert cell.alpha == 1e-2
         (config,) = mlp.report_jobs(setting, {("digits", name): cell}).values()
         assert config.grid.gamma == (() if name == "BP" else (cell.gamma,))
@@ -248,12 +257,12 @@ def test_the_choice_sees_no_test_image():
             "test_accuracy": Variable(("alpha", "weight_decay", "seed", "epoch"), 1 - curves),
         }
     )
-    probe = search.Probe(
+    one_probe = probe.Probe(
         "digits", "BP", Grid(alpha=(1e-4, 1e-2), weight_decay=(0.1,), gamma=(1.0,))
     )
-    found = probe.read(one)
+    found = one_probe.read(one)
     assert list(found.values()) == [0.9, 0.8]
-    assert search.best_cell(found).alpha == 1e-4
+    assert search.best_point(found).alpha == 1e-4
 
 
 def test_a_search_ends_where_every_neighbour_was_tried():
@@ -273,8 +282,8 @@ def test_a_search_ends_where_every_neighbour_was_tried():
         (start,) = [p for p in mlp.first_probes(setting) if p.contestant == "PC"]
         assert (start.grid.alpha, start.grid.gamma) == (given["alpha"], (0.5,))
         at = {"weight_decay": 0.1, "gamma": 0.5}
-        found = {c: height(c) for c in (search.Cell(alpha=a, **at) for a in given["alpha"])}
-        while cells := mlp.further_cells(setting, "PC", found):
+        found = {c: height(c) for c in (search.Point(alpha=a, **at) for a in given["alpha"])}
+        while cells := search.further_points(found, given, reach):
             found |= {cell: height(cell) for cell in cells}
         return found
 
@@ -282,7 +291,7 @@ def test_a_search_ends_where_every_neighbour_was_tried():
     assert len(inside) == 5, "three α and two more γ"
     for peak, gamma in ((1e-3, 0.5), (1e-1, 0.5), (1e-6, 0.1), (3e-2, 0.02)):
         found = climbed(peak, gamma)
-        best = search.best_cell(found)
+        best = search.best_point(found)
         assert search.neighbours(found, given) == []
         # The next smaller and larger value of each axis were tried at the best of the other.
         beside_alpha = sorted(c.alpha for c in found if c.gamma == best.gamma)
@@ -292,9 +301,9 @@ def test_a_search_ends_where_every_neighbour_was_tried():
         assert best.alpha == pytest.approx(peak, rel=2.5)
     # Control: without reach the best lies at an end, and says so.
     stopped = climbed(1e-1, 0.5, reach=0)
-    assert search.best_cell(stopped).alpha == 1e-2
+    assert search.best_point(stopped).alpha == 1e-2
     assert [cell.alpha for cell in search.neighbours(stopped, given)] == [pytest.approx(0.1)]
-    alone = {search.Cell(alpha=1e-3, weight_decay=0.1, gamma=0.5): 0.9}
+    alone = {search.Point(alpha=1e-3, weight_decay=0.1, gamma=0.5): 0.9}
     one = {"alpha": (1e-3,), "weight_decay": (0.1,), "gamma": (0.5,)}
     assert search.neighbours(alone, one) == [], "a single value is given, not searched"
 
@@ -305,14 +314,14 @@ def test_a_cell_is_known_by_its_configuration(tmp_path, monkeypatch):
     monkeypatch.setattr(mlp, "train", partial(counted, trained))
     monkeypatch.setattr(keeping, "PROCESSES", 1)
     run = scaled.begin("mlp_classification", {"small": setting}, "small", tmp_path)
-    first = mlp.search(run, setting)
+    first = mlp.settings_of(run, setting)
     assert len(trained) == 5
     stage = setting.report.model_copy(update={"epochs": 9})
     other = setting.model_copy(update={"report": stage, "contestants": mlp.FOUR[:2]})
-    assert mlp.search(run, other)["digits", "PC"] == first["digits", "PC"]
+    assert mlp.settings_of(run, other)["digits", "PC"] == first["digits", "PC"]
     assert len(trained) == 5
     stage = setting.search.model_copy(update={"epochs": 1})
-    mlp.search(run, other.model_copy(update={"search": stage}))
+    mlp.settings_of(run, other.model_copy(update={"search": stage}))
     assert len(trained) == 8
 
 
@@ -408,9 +417,9 @@ def test_the_evidence_says_how_many_seeds_the_papers_difference_needs():
 
 def test_trainings_that_end_early_are_filled_with_nan():
     setting = small_mlp()
-    cell = mlp.Cell(alpha=1e-2, weight_decay=1e-2, gamma=0.5)
+    cell = mlp.Point(alpha=1e-2, weight_decay=1e-2, gamma=0.5)
     chosen = {("digits", one.name): cell for one in mlp.FOUR}
-    lower = cell.model_copy(update={"alpha": 1e-3})
+    lower = cell._replace(alpha=1e-3)
     found = {("digits", name): {lower: 0.5, cell: 0.9} for name in setting.searched}
 
     def ended(epochs):

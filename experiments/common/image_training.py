@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,31 @@ from pcsim.status import Status
 from pcsim.store import Result, Variable
 
 from . import keeping
+from .search import Point
 
 RULES = {"BP": "bp", "PC": "pc", "iPC": "ipc"}
+UNSEEN = 100
+"""Test samples of a search, which reads nothing from them; a training must have some."""
 SLOWEST_FIRST = ("iPC", "PC", "BP")
 CURVES = ("train_energy", "validation_accuracy", "test_accuracy")
 STAND_IN_ALLOWED = ("svhn",)
 """Sets of which another copy than the published file will do; the result says which was read."""
+
+
+class Search(Frozen):
+    """How the point of the grid is chosen before the seeds are trained; see `search`.
+
+    Every point tried has this budget, whatever the rule.
+    """
+
+    limit: int
+    """Training samples that are used, held-out ones included."""
+    validation: int
+    epochs: int
+    seed: int = 100
+    """One that no result is made of."""
+    reach: int = 3
+    """Values of an axis that may be tried beyond its ends."""
 
 
 class Budget(Frozen):
@@ -46,7 +65,17 @@ class Budget(Frozen):
     gammas: tuple[float, ...] = (0.5,)
     batch: int = 128
     T: int = 8
+    anneal: Literal["none", "cosine"] = "none"
     device: str = "cpu"
+    search: Search | None = None
+    """Choose the point first, then train the seeds there; None: train the seeds at every point."""
+
+    def of_search(self) -> Budget:
+        """Return the budget of each point that the search tries; it looks at no test sample."""
+        assert self.search is not None
+        one = self.search
+        update = {"limit": one.limit, "validation": one.validation, "epochs": one.epochs}
+        return self.model_copy(update={**update, "seeds": (one.seed,), "test": UNSEEN})
 
     @property
     def processes(self) -> int:
@@ -67,16 +96,19 @@ SMALL = Budget(
 """What two cores can train with: 2048 samples in small batches, so that rules which write once per
 batch write often enough. Two of the paper's γ: at 1 these networks do not settle (`alexnet`)."""
 DECIDE = Budget(
-    limit=22_000,
+    limit=20_000,
     validation=2_000,
     epochs=10,
     seeds=(0, 1, 2),
-    alphas=(1e-4, 3e-4, 1e-3, 3e-3),
-    gammas=(0.1, 0.5),
+    alphas=(1e-4, 3e-4, 1e-3),
+    gammas=(0.1, 0.5, 1.0),
     batch=64,
+    anneal="cosine",
+    search=Search(limit=6_000, validation=2_000, epochs=3),
 )
-"""What takes two cores hours: 20 000 samples, all test samples, four learning rates.
-`pcsim experiment paper_hours` times it."""
+"""What decides on a processor: learning rate and γ are chosen with one seed on 4000 samples, and
+three seeds are trained there on 18 000; all test samples. `pcsim experiment paper_hours` times it.
+"""
 PAPER = Budget(
     limit=0,
     validation=5000,
@@ -90,12 +122,12 @@ PAPER = Budget(
 """The paper's 96 points. It gives the ends of the learning rates and says there are eight."""
 
 
-class Point(NamedTuple):
-    """One point of the grid."""
+class Task(NamedTuple):
+    """What is trained: a data set, and the section `network` without the sizes it gives."""
 
-    alpha: float
-    weight_decay: float
-    gamma: float
+    data: str
+    network: Mapping[str, Any]
+    augment: bool = False
 
 
 def measured_point(rule: str, point: Point, budget: Budget) -> Point:
@@ -108,24 +140,13 @@ def cell_name(lead: object, rule: str, point: Point) -> str:
     return f"{lead}_{rule}_a{point.alpha:g}_w{point.weight_decay:g}_g{point.gamma:g}"
 
 
-def config_of(
-    data: str,
-    network: Mapping[str, Any],
-    rule: str,
-    point: Point,
-    budget: Budget,
-    *,
-    augment: bool = False,
-) -> config.Config:
-    """Return the run of one point; rules differ in the section `schedule` alone.
-
-    `network` is the section of that name without the sizes that the data set gives.
-    """
-    allowed = data in STAND_IN_ALLOWED
-    found = datasets.load(data, unverified=allowed)
+def config_of(task: Task, rule: str, point: Point, budget: Budget) -> config.Config:
+    """Return the run of one point; rules differ in the section `schedule` alone."""
+    allowed = task.data in STAND_IN_ALLOWED
+    found = datasets.load(task.data, unverified=allowed)
     times = {} if rule == "BP" else {"T": budget.T, "gamma": point.gamma}
     sections: Mapping[str, Any] = {
-        "network": {"image": found.shape, "classes": found.classes, **network},
+        "network": {"image": found.shape, "classes": found.classes, **task.network},
         "schedule": {"rule": RULES[rule], **times},
         "learning": {
             "optimizer": "adam",
@@ -133,15 +154,16 @@ def config_of(
             "weight_decay": point.weight_decay,
             "batch": budget.batch,
             "epochs": budget.epochs,
+            "anneal": budget.anneal,
             "reduction": "sum",
         },
         "data": {
-            "name": data,
+            "name": task.data,
             "limit": budget.limit,
             "validation": budget.validation,
             "limit_test": budget.test,
             "centre": True,
-            "augment": augment,
+            "augment": task.augment,
             "unverified": allowed,
         },
         "run": {"seeds": budget.seeds, "device": budget.device},
@@ -183,16 +205,18 @@ def recorded(training: Training, best: Parameters) -> Result:
     return Result({**kept, "train_accuracy": learnt}, found.coords, found.attrs)
 
 
-def measure_curves(
-    data: str,
-    network: Mapping[str, Any],
-    rule: str,
-    point: Point,
-    budget: Budget,
-    augment: bool = False,
+More = Callable[[Training, Parameters], dict[str, Variable]]
+"""Measures further variables with the weights of the best epoch."""
+
+
+def measure(
+    task: Task, rule: str, point: Point, budget: Budget, more: More | None = None
 ) -> Result:
-    """Measure a cell of a study that wants accuracies over epochs."""
-    return recorded(*trained(config_of(data, network, rule, point, budget, augment=augment)))
+    """Measure a cell: curves, and what else the study wants of the weights."""
+    training, best = trained(config_of(task, rule, point, budget))
+    found = recorded(training, best)
+    further = more(training, best) if more else {}
+    return Result({**found.variables, **further}, found.coords, found.attrs)
 
 
 def cells(

@@ -10,11 +10,13 @@ import csv
 import io
 import os
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from rich.console import Console
 
 from pcsim import store
+from pcsim.config import Config
 from pcsim.errors import StoreError
 from pcsim.store import Result
 from pcsim.store.files import check_own, check_target, write_own
@@ -25,8 +27,8 @@ from pcsim.terminal import progress
 
 STUDY = "study"
 """Attribute of a result: the study that made it."""
-PROCESSES = min(2, os.cpu_count() or 1)
-"""Processes of a study whose cells are not timed."""
+PROCESSES = min(2, len(os.sched_getaffinity(0)))
+"""Processes of a study whose cells are not timed; `taskset -c 0 pcsim …` leaves it one core."""
 
 
 def claim(path: Path, study: str, *figures: Path) -> None:
@@ -55,6 +57,11 @@ def write_table(path: Path, command: str, rows: Sequence[Mapping[str, str]]) -> 
     writer.writerows(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_own(path, text.getvalue().encode(), first_line(command))
+
+
+def digest(config: Config) -> str:
+    """Return a name for a configuration: a cell so called survives changes of other cells."""
+    return sha256(config.model_dump_json().encode()).hexdigest()[:16]
 
 
 def cells_of(path: Path) -> Parts:

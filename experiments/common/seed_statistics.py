@@ -17,12 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import nct
+from scipy.optimize import brentq
+from scipy.stats import chi, norm
 from scipy.stats import t as student
 
 from .claims import Verdict
 
 Floats = npt.NDArray[np.floating]
+QUANTILES = (np.arange(500) + 0.5) / 500
+"""Where the spread of a sample is taken to average over it."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,25 @@ def power(difference: float, sd: float, seeds: int) -> float:
         return 0.0
     if not sd:
         return 1.0
-    edge, centre = float(student.ppf(0.975, seeds - 1)), abs(difference) / sd * seeds**0.5
-    inside = nct.cdf(edge, seeds - 1, centre) - nct.cdf(-edge, seeds - 1, centre)
-    return float(1 - inside)
+    freedom, centre = seeds - 1, abs(difference) / sd * seeds**0.5
+    # t' = (z + centre) / w, averaged over w: SciPy's own distribution function of a noncentral t
+    # is NaN at many centres.
+    edge = float(student.ppf(0.975, freedom)) * chi.ppf(QUANTILES, freedom) / freedom**0.5
+    return float(1 - np.mean(norm.cdf(edge - centre) - norm.cdf(-edge - centre)))
 
 
 def seeds_needed(difference: float, sd: float, wanted: float = 0.8, most: int = 1000) -> int | None:
     """Return the fewest seeds that tell a difference with the wanted power; None: above `most`."""
     return next((n for n in range(2, most + 1) if power(difference, sd, n) >= wanted), None)
+
+
+def told(sd: float, seeds: int, wanted: float = 0.8) -> float:
+    """Return the smallest difference that so many seeds tell from zero with the wanted power."""
+    if seeds < 2:
+        return float("inf")
+    if not sd:
+        return 0.0
+    return sd * float(brentq(lambda d: power(d, 1.0, seeds) - wanted, 1e-3, 20.0))
 
 
 def judge_greater(difference: Interval) -> Verdict:

@@ -68,7 +68,7 @@ class Setting(Frozen):
 MNIST, FASHION = perceptron("MLP, MNIST", "mnist"), perceptron("MLP, FashionMNIST", "fashion_mnist")
 SCALES = {
     "small": Setting(trials=(MNIST,), limit=6000, epochs=8),
-    "decide": Setting(trials=(MNIST,), weight_decays=(1e-2,), epochs=8),
+    "decide": Setting(trials=(MNIST,), weight_decays=(1e-2,), epochs=16),
     "paper": Setting(trials=(MNIST, FASHION), epochs=40),
 }
 

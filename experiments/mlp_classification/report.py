@@ -30,7 +30,6 @@ ABOUT = {
     "test_accuracy": "fraction of test images right after each epoch; NaN after an early end",
     "validation_accuracy": "fraction of held-out training images right after each epoch",
     "accuracy": "test accuracy at the epoch of best validation accuracy",
-    "edge": "whether a neighbour of the chosen cell, one step on one axis away, was not tried",
     "search_accuracy": "search: best validation accuracy of each cell, mean over its seeds",
 }
 PAPER = {

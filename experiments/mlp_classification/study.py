@@ -18,8 +18,8 @@ many updates as BP in as many epochs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -41,10 +41,11 @@ from pcsim.frozen import Frozen
 from pcsim.network import Convention
 from pcsim.store import Result, Variable
 
-from ..common import keeping, scaled
+from ..common import keeping, scaled, search
+from ..common.search import Axes, Found, Point, grid_of
 from ..common.training_cells import train
 from . import report
-from .search import Cell, Found, Probe, best_cell, grid_of, neighbours, tried
+from .probe import Probe
 
 
 class Contestant(Frozen):
@@ -174,7 +175,7 @@ def config_of(setting: Setting, stage: Stage, data: str, name: str, grid: Grid) 
     )
 
 
-def axes_of(setting: Setting, one: Contestant) -> dict[str, tuple[float, ...]]:
+def axes_of(setting: Setting, one: Contestant) -> Axes:
     """Return the values of each axis with which the search of a contestant begins."""
     gammas = one.gammas or setting.gammas
     return {
@@ -195,48 +196,32 @@ def first_probes(setting: Setting) -> list[Probe]:
     return probes
 
 
-def further_cells(setting: Setting, name: str, cells: Found) -> list[Cell]:
-    """Return the neighbours of the best cell that may still be tried."""
-    given = axes_of(setting, setting.contestant(name))
-    return [
-        cell
-        for cell in neighbours(cells, given)
-        if all(
-            getattr(cell, axis) in known or len(known) < len(given[axis]) + setting.reach
-            for axis in given
-            for known in [tried(cells, given, axis)]
-        )
-    ]
+def settings_of(run: scaled.Study, setting: Setting) -> dict[tuple[str, str], Found]:
+    """Return what the search found for each data set and contestant."""
+    first: dict[tuple[str, str], list[Grid]] = {}
+    for probe in first_probes(setting):
+        first.setdefault((probe.data, probe.contestant), []).append(probe.grid)
+    given = {key: axes_of(setting, setting.contestant(key[1])) for key in first}
+    return search.climb(first, given, setting.reach, partial(probed, run, setting))
 
 
-def further_probes(setting: Setting, found: dict[tuple[str, str], Found]) -> list[Probe]:
-    """Return what is to be tried next to the best cell of every search."""
-    return [
-        Probe(data, name, grid_of(cell))
-        for (data, name), cells in found.items()
-        for cell in further_cells(setting, name, cells)
-    ]
-
-
-def search(run: scaled.Study, setting: Setting) -> dict[tuple[str, str], Found]:
-    """Return what was found for each data set and contestant."""
-    found: dict[tuple[str, str], Found] = {
-        key: {} for key in product(setting.data, setting.searched)
+def probed(
+    run: scaled.Study, setting: Setting, asked: Mapping[tuple[str, str], Sequence[Grid]]
+) -> dict[tuple[str, str], Found]:
+    """Return the validation accuracies of some grids."""
+    probes = [Probe(*key, grid) for key, grids in asked.items() for grid in grids]
+    jobs = {
+        probe.name: config_of(setting, setting.search, probe.data, probe.contestant, probe.grid)
+        for probe in probes
     }
-    probes = first_probes(setting)
-    while probes:
-        jobs = {
-            probe.name: config_of(setting, setting.search, probe.data, probe.contestant, probe.grid)
-            for probe in probes
-        }
-        results = trained(run, jobs)
-        for probe in probes:
-            found[probe.data, probe.contestant] |= probe.read(results[probe.name])
-        probes = further_probes(setting, found)
+    results = trained(run, jobs)
+    found: dict[tuple[str, str], Found] = {key: {} for key in asked}
+    for probe in probes:
+        found[probe.data, probe.contestant] |= probe.read(results[probe.name])
     return found
 
 
-def report_jobs(setting: Setting, chosen: dict[tuple[str, str], Cell]) -> dict[str, Config]:
+def report_jobs(setting: Setting, chosen: dict[tuple[str, str], Point]) -> dict[str, Config]:
     """Return the training of every contestant at its chosen cell."""
     return {
         f"report_{data}_{name}": config_of(setting, setting.report, data, name, grid_of(cell))
@@ -249,7 +234,7 @@ def trained(run: scaled.Study, jobs: dict[str, Config]) -> dict[str, Result]:
 
     So another report, another contestant or a longer grid repeats nothing.
     """
-    known = {name: f"{name}_{_digest(job)}" for name, job in _long_first(jobs).items()}
+    known = {name: f"{name}_{keeping.digest(job)}" for name, job in _long_first(jobs).items()}
     measures = {known[name]: partial(train, jobs[name]) for name in known}
     found = keeping.collect(measures, run.path, "", run.console, keeping.PROCESSES)
     return {name: found[known[name]] for name in jobs}
@@ -263,9 +248,9 @@ def main(out: Path, scale: str) -> None:
     """Search, train, print, store, draw."""
     run = scaled.begin("mlp_classification", SCALES, scale, out)
     setting = SCALES[scale]
-    found = search(run, setting)
+    found = settings_of(run, setting)
     chosen = {
-        (data, one.name): best_cell(found[data, one.like or one.name])
+        (data, one.name): search.best_point(found[data, one.like or one.name])
         for data, one in product(setting.data, setting.contestants)
     }
     jobs = report_jobs(setting, chosen)
@@ -278,7 +263,7 @@ def main(out: Path, scale: str) -> None:
 def assemble(
     setting: Setting,
     found: dict[tuple[str, str], Found],
-    chosen: dict[tuple[str, str], Cell],
+    chosen: dict[tuple[str, str], Point],
     trained: list[Result],
 ) -> tuple[dict[str, Variable], dict[str, Any]]:
     """Join the two stages on the axes data × rule; curves that ended early are filled with NaN."""
@@ -298,33 +283,18 @@ def assemble(
     accuracy = np.stack([one["accuracy"].reshape(seeds) for one in trained])
     about = {"long_name": report.ABOUT["accuracy"]}
     variables["accuracy"] = Variable((*dims, "seed"), accuracy.reshape(*shape, seeds), about)
-    for name in Cell.model_fields:
-        values = np.array([getattr(cell, name) for cell in chosen.values()]).reshape(shape)
-        variables[f"chosen_{name}"] = Variable(dims, values)
-    variables["edge"] = Variable(
-        dims,
-        np.array(
-            [
-                bool(neighbours(found[data, name], axes_of(setting, setting.contestant(name))))
-                for data, one in product(setting.data, setting.contestants)
-                for name in [one.like or one.name]
-            ]
-        ).reshape(shape),
-        {"long_name": report.ABOUT["edge"]},
-    )
-    axes = [
-        sorted({getattr(cell, name) for cells in found.values() for cell in cells})
-        for name in Cell.model_fields
+    variables |= search.chosen(list(chosen.values()), dims, shape)
+    searched = [
+        (
+            found[data, one.like or one.name],
+            axes_of(setting, setting.contestant(one.like or one.name)),
+        )
+        for data, one in product(setting.data, setting.contestants)
     ]
-    tried = np.full((len(found), *map(len, axes)), np.nan)
-    for grid, cells in zip(tried, found.values(), strict=True):
-        for cell, reached in cells.items():
-            where = (axis.index(value) for axis, value in zip(axes, _values(cell), strict=True))
-            grid[tuple(where)] = reached
-    variables["search_accuracy"] = Variable(
-        ("data", "searched", *Cell.model_fields),
-        tried.reshape(len(setting.data), -1, *tried.shape[1:]),
-        {"long_name": report.ABOUT["search_accuracy"]},
+    variables["edge"] = search.edges(searched, dims, shape)
+    tried = (len(setting.data), len(setting.searched))
+    variables["search_accuracy"], axes = search.scores(
+        list(found.values()), ("data", "searched"), tried, report.ABOUT["search_accuracy"]
     )
     coords: dict[str, Any] = {
         "data": np.array(setting.data),
@@ -332,17 +302,9 @@ def assemble(
         "searched": np.array(setting.searched),
         "seed": np.array(setting.report.seeds),
         "epoch": np.arange(1, epochs + 1),
-        **{name: np.array(axis) for name, axis in zip(Cell.model_fields, axes, strict=True)},
+        **axes,
     }
     return variables, coords
-
-
-def _values(cell: Cell) -> tuple[float, ...]:
-    return cell.alpha, cell.weight_decay, cell.gamma
-
-
-def _digest(config: Config) -> str:
-    return sha256(config.model_dump_json().encode()).hexdigest()[:16]
 
 
 def _long_first(jobs: dict[str, Config]) -> dict[str, Config]:

@@ -26,8 +26,8 @@ from pcsim.vision import library
 from pcsim.vision.corruption import CORRUPTIONS, MAX_LEVEL, corrupt
 
 from ..alexnet.study import NARROW
-from ..common import image_training, scaled
-from ..common.image_training import DECIDE, PAPER, SMALL, Budget, Point
+from ..common import image_study, image_training, scaled
+from ..common.image_training import DECIDE, PAPER, SMALL, Budget, Task
 from . import report
 
 RULES = ("BP", "iPC")
@@ -55,14 +55,17 @@ SCALES = {
         dense=(256, 256),
     ),
     "decide": Setting(
-        budget=DECIDE.model_copy(update={"seeds": (0, 1, 2, 3, 4)}),
+        budget=DECIDE.model_copy(
+            update={"limit": 22_000, "epochs": 6, "seeds": (0, 1, 2, 3, 4), "test": 5000}
+        ),
+        test=5000,
         channels=NARROW,
         dense=(256, 256),
     ),
     "paper": Setting(budget=PAPER.model_copy(update={"weight_decays": (0.0,)})),
 }
 """`small`: 2048 of 50 000 samples, a narrow network, 2000 corrupted test pictures. `decide`: 20 000
-samples, all test pictures. `paper` is for a GPU."""
+samples, five seeds, 6 epochs, 5000 test pictures. `paper` is for a GPU."""
 
 
 def network_of(setting: Setting) -> dict[str, Any]:
@@ -75,15 +78,12 @@ def network_of(setting: Setting) -> dict[str, Any]:
     }
 
 
-def measure(setting: Setting, data: str, rule: str, point: Point) -> Result:
-    """Train one rule at one point of the grid, and test it on corrupted pictures."""
-    config = image_training.config_of(data, network_of(setting), rule, point, setting.budget)
-    training, best = image_training.trained(config)
-    found = image_training.recorded(training, best)
-    return Result({**found.variables, **tested(training, best, setting)}, found.coords, found.attrs)
+def task_of(setting: Setting, data: str) -> Task:
+    """Return what is trained."""
+    return Task(data, network_of(setting))
 
 
-def tested(training: Training, weights: Parameters, setting: Setting) -> dict[str, Variable]:
+def tested(setting: Setting, training: Training, weights: Parameters) -> dict[str, Variable]:
     """Return accuracy and AdaECE (seed, corruption, level) of one set of weights."""
     found = datasets.load(setting.data)
     count = setting.test or len(found.x_test)
@@ -114,7 +114,7 @@ def calibration(scores: np.ndarray, labels: np.ndarray, bins: int) -> tuple[np.n
     return metrics.accuracy(scores, labels), error
 
 
-SHOWN = scaled.Shown(report.tables, {"": report.draw})
+SHOWN = scaled.Shown(report.tables, {"": report.draw}, report.rows)
 figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
 
 
@@ -123,12 +123,13 @@ def main(out: Path, scale: str) -> None:
     library.part("geometry.transform", "robustness")  # before hours of training, not after
     begun = scaled.begin("robustness", SCALES, scale, out)
     setting = SCALES[scale]
-    measures = image_training.cells(
-        [setting.data], RULES, setting.budget, partial(measure, setting)
-    )
-    cells = begun.collect(measures, setting.budget.processes)
-    variables, coords = image_training.gathered(
-        cells, {"data": [setting.data]}, RULES, setting.budget
+    variables, coords, cells = image_study.train(
+        begun,
+        {"data": [setting.data]},
+        RULES,
+        setting.budget,
+        partial(task_of, setting),
+        partial(tested, setting),
     )
     coords |= {"corruption": np.array(list(CORRUPTIONS)), "level": np.array(LEVELS)}
     begun.publish(

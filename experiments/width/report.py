@@ -23,8 +23,10 @@ from ..common.held_out_choice import (
     compare,
     compare_rules,
     percent,
+    told_by,
     train_row,
 )
+from ..common.seed_statistics import interval
 from ..common.styles import STYLES
 
 PAPER_WIDTHS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20)
@@ -41,20 +43,23 @@ def judge(result: Result) -> list[Claim]:
     """Set the accuracies beside the paper's claims."""
     widths, accuracy = np.asarray(result["width"]), chosen_accuracy(result)
     rules = [str(r) for r in result["rule"]]
-    bp, ipc = accuracy[:, rules.index("BP")], accuracy[:, rules.index("iPC")]
-    claims = []
-    for lead in range(len(widths)):
-        claim = compare_rules(result, lead, "iPC", "BP")
-        claims.append(replace(claim, text=f"C = {claim.text}"))
-    claims.append(_half_the_width(widths.tolist(), ipc, bp))
-    claims.append(
-        Claim(
-            f"BP gains from the width: C = {widths[-1]} is better than C = {widths[0]}",
-            compare(bp[-1], bp[0]),
-            f"{percent(bp[-1])} against {percent(bp[0])}",
-        )
+    bp = accuracy[:, rules.index("BP")]
+    gain = Claim(
+        f"BP gains from the width: C = {widths[-1]} is better than C = {widths[0]}",
+        compare(bp[-1], bp[0]),
+        f"{percent(bp[-1])} against {percent(bp[0])}; difference "
+        f"{interval(bp[-1] - bp[0]).percent()} points, paired by seed; {told_by(bp[-1] - bp[0])}",
     )
-    claims.append(_declines(widths, ipc))
+    if "iPC" not in rules:
+        return [gain]
+    ipc = accuracy[:, rules.index("iPC")]
+    claims = []
+    for lead, width in enumerate(widths):
+        theirs = PAPER_WIDTHS.index(width) if width in PAPER_WIDTHS else None
+        claimed = None if theirs is None else (PAPER["iPC"][theirs] - PAPER["BP"][theirs]) / 100
+        claim = compare_rules(result, lead, "iPC", "BP", claimed)
+        claims.append(replace(claim, text=f"C = {claim.text}"))
+    claims += [_half_the_width(widths.tolist(), ipc, bp), gain, _declines(widths, ipc)]
     return claims
 
 
