@@ -10,12 +10,12 @@ import torch
 from pcsim import store
 from pcsim.errors import ConfigError
 from pcsim.experiments.common import keeping
-from pcsim.experiments.common.claims import Verdict
+from pcsim.experiments.common.claims import Verdict, stored
 from pcsim.experiments.common.language import report as language_report
 from pcsim.experiments.common.language import study as language_study
 from pcsim.experiments.common.language import text as language_text
 from pcsim.experiments.common.language import training as language_training
-from pcsim.experiments.common.language.setting import Method, batches, checks
+from pcsim.experiments.common.language.setting import Method, Search, batches, checks
 from pcsim.experiments.common.language.training import Watch, train
 from pcsim.store import Result, Variable
 
@@ -38,7 +38,8 @@ def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(keeping, "PROCESSES", 1)
     monkeypatch.setenv("COLUMNS", "160")
     module.main(tmp_path, "small")
-    assert {p.name for p in tmp_path.iterdir()} == {f"{name}_small.h5", f"{name}_small.png"}
+    kept = {f"{name}_small.{end}" for end in ("csv", "h5", "png")}
+    assert {p.name for p in tmp_path.iterdir()} == kept
     result = store.load(tmp_path / f"{name}_small.h5")
     seen, curves = result["windows"], result["dev_perplexity"]
     assert curves.shape == (3, 2, len(seen))
@@ -50,6 +51,45 @@ def test_whole_study(model, small_language, tmp_path, monkeypatch, capsys):
     assert "iPC reaches a lower test perplexity than PC" in printed
     assert Verdict.OPEN.value in printed
     assert "three parts" in printed  # where the text came from
+
+
+def test_a_search_comes_before_the_seeds(small_language, tmp_path, monkeypatch):
+    """One seed chooses rate and γ of each rule on less text; BP has no γ."""
+    module = import_module("pcsim.experiments.masked_lm.study")
+    one = Search(windows=64, seed=7, reach=1)
+    setting = world.setting(rates=(0.003, 0.01), search=one, epochs=2)
+    monkeypatch.setitem(module.SCALES, "decide", setting)
+    monkeypatch.setattr(keeping, "PROCESSES", 1)
+    done, train = [], language_study.train
+
+    def counted(setting, method, seed, out):
+        done.append((seed, method.name, method.alpha, method.gamma, len(setting.train_windows())))
+        return train(setting, method, seed, out)
+
+    monkeypatch.setattr(language_study, "train", counted)
+    module.main(tmp_path, "decide")
+    assert len(set(done)) == len(done)
+    result = store.load(tmp_path / "masked_lm_decide.h5")
+    searches = [cell for cell in done if cell[0] == 7]
+    assert len(searches) == np.isfinite(result["search_score"]).sum()
+    assert {cell[-1] for cell in searches} == {64}
+    assert {cell[3] for cell in searches if cell[1] == "BP"} == {1.0}
+    assert {0.05, 0.1} < {cell[3] for cell in searches if cell[1] == "PC"}
+    reports = [cell for cell in done if cell[0] != 7]
+    assert {cell[0] for cell in reports} == {0, 1}
+    assert min(cell[-1] for cell in reports) > 64
+    at = zip(map(str, result["rule"]), result["chosen_alpha"], result["chosen_gamma"], strict=True)
+    assert {cell[1:4] for cell in reports} == set(at)
+    assert result["test_perplexity"].shape == (3, 2)
+    assert (result["test_perplexity"] < 0.8 * world.TEXT.vocabulary).all()
+    module.figures(tmp_path)
+    # Without one of the rules, its claims are left out.
+    monkeypatch.setitem(
+        module.SCALES, "decide", setting.model_copy(update={"methods": setting.methods[1:]})
+    )
+    module.main(tmp_path, "decide")
+    (claim,) = stored(store.load(tmp_path / "masked_lm_decide.h5"))
+    assert claim.text.endswith("iPC reaches a lower test perplexity than PC")
 
 
 def test_dev_perplexities_choose_the_learning_rate():

@@ -8,8 +8,9 @@ from pathlib import Path
 import language_world as world
 import pytest
 
-from pcsim.experiments.common.image_training import Budget
+from pcsim.experiments.common.image_training import Budget, Search, Task
 from pcsim.experiments.common.language import text as language_text
+from pcsim.experiments.common.language.setting import Search as LanguageSearch
 from pcsim.experiments.paper_hours import study as hours
 
 ROOT = Path(__file__).parents[1]
@@ -67,24 +68,32 @@ BUDGET = Budget(
     validation=100,
     epochs=3,
     seeds=(0, 1),
-    alphas=(1e-4, 1e-3),
+    alphas=(1e-4, 3e-4, 1e-3),
     gammas=(0.1, 0.5, 1.0),
     batch=16,
     T=4,
+    search=Search(limit=300, validation=100, epochs=2),
 )
 
 
 def test_hours_are_seconds_times_all_that_is_trained():
-    network = {"kind": "cnn", "channels": (4,), "dense": (8,)}
-    bp, ipc = hours.pictures("toy", "all", "digits", network, ("BP", "iPC"), BUDGET, times=5)
-    assert (bp.runs, ipc.runs) == (5 * 2, 5 * 2 * 3), "BP has no γ"
-    assert ipc.seconds > 0
-    assert ipc.hours == pytest.approx(ipc.seconds * 1000 * 3 * 30 / 3600)
-    assert (ipc.samples, ipc.epochs, ipc.seeds) == (1000, 3, 2)
+    task = Task("digits", {"kind": "cnn", "channels": (4,), "dense": (8,)})
+    rows = list(hours.pictures("toy", "all", task, ("BP", "iPC"), BUDGET, times=2))
+    assert [(row.rule, row.stage, row.runs) for row in rows] == [
+        ("BP", "search", 2 * (3 + 2)),
+        ("BP", "seeds", 2),
+        ("iPC", "search", 2 * (3 + 2 + 2)),  # γ is searched, too
+        ("iPC", "seeds", 2),
+    ]
+    search, seeds = rows[2:]
+    assert min(search.seconds, seeds.seconds) > 0
+    assert seeds.hours == pytest.approx(seeds.seconds * 1000 * 3 * 2 / 3600)
+    assert (seeds.samples, seeds.epochs, seeds.seeds) == (1000, 3, 2)
+    assert (search.samples, search.epochs, search.seeds) == (200, 2, 1)
 
 
 def test_the_table_is_written_and_says_its_command(tmp_path, monkeypatch, capsys):
-    row = hours.Row("toy", "all", "iPC", 0.0361, 1000, 2, 3, 50)
+    row = hours.Row("toy", "all", "iPC", "seeds", 0.0361, 1000, 2, 3, 50)
     monkeypatch.setattr(hours, "rows", lambda: iter([row]))
     hours.main(tmp_path)
     assert "paper_hours.csv" in capsys.readouterr().out
@@ -97,10 +106,13 @@ def test_the_table_is_written_and_says_its_command(tmp_path, monkeypatch, capsys
 def test_runs_of_a_language_model_are_counted_one_by_one(monkeypatch):
     monkeypatch.setattr(language_text, "load", world.loaded)
     language_text.windows.cache_clear()
-    setting = world.setting("masked", rates=(0.002, 0.005))
+    one = LanguageSearch(windows=32)
+    setting = world.setting("masked", rates=(0.002, 0.005, 0.01), search=one)
     rows = list(hours.language("toy", setting))
-    language_text.windows.cache_clear()
-    assert [row.rule for row in rows] == ["BP", "PC", "iPC"]
     windows = len(setting.train_windows())
+    language_text.windows.cache_clear()
+    assert [row.rule for row in rows] == ["BP", "BP", "PC", "PC", "iPC", "iPC"]
     assert all(row.seconds > 0 for row in rows)
-    assert {(row.runs, row.seeds, row.samples) for row in rows} == {(3 * 2, 1, windows)}
+    assert [(row.runs, row.samples) for row in rows[:4]] == [
+        (3 + 2, 32), (2, windows), (3 + 2 + 2, 32), (2, windows)
+    ]  # fmt: skip

@@ -47,6 +47,11 @@ def first_points(given: Axes) -> list[Point]:
     return [Point(a, d, middle) for a, d in product(given["alpha"], given["weight_decay"])]
 
 
+def usual_points(given: Axes) -> int:
+    """Return how many points a search tries that begins with its best α: two more on each axis."""
+    return len(first_points(given)) + 2 * sum(len(values) > 1 for values in given.values())
+
+
 def best_point(found: Mapping[Point, float]) -> Point:
     """Return the point of the highest score; of equals the one tried first."""
     return max(found, key=lambda point: found[point])

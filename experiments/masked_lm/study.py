@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..common import scaled
 from ..common.language import study as shared
-from ..common.language.setting import Method, Setting
+from ..common.language.setting import Method, Search, Setting
 
 PAGE = shared.PAGE
 
@@ -38,7 +38,8 @@ SCALES = {
     ),
     "decide": Setting(
         model="masked", text=shared.small_text(4900, 8), methods=methods(32),
-        seeds=shared.DECIDE_SEEDS, rates=shared.DECIDE_RATES, epochs=8, check_windows=6400,
+        seeds=shared.DECIDE_SEEDS, rates=shared.DECIDE_RATES, epochs=4, check_windows=6400,
+        search=Search(windows=32768),
         patience=20, features=shared.SMALL_FEATURES, intermediate=4 * shared.SMALL_FEATURES,
     ),
     "paper": Setting(

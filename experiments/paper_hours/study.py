@@ -1,9 +1,12 @@
-"""How many CPU-hours would the undecided claims of the paper take? A piece of each cell, timed.
+"""How many CPU-hours do the paper's claims take that need training? A piece of each cell, timed.
 
 `pcsim experiment paper_hours` trains every rule of each study for some batches, at its scale
 `decide`, on one thread, and multiplies:
 
-    hours = seconds per sample · samples · epochs · points of the grid
+    hours = seconds per sample · samples · epochs · runs
+
+for the search of the settings, with one seed (as many runs as if it began with the best rate: two
+more points on each axis than it begins with), and for the seeds at the point it chooses.
 
 Seconds are those that the processor spends, so that others on the machine do not count; a short
 training is taken off a longer one, so that loading and measuring do not either (an epoch of the
@@ -14,11 +17,10 @@ where a study does so. It writes `paper_hours.csv`.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.table import Table
@@ -30,11 +32,13 @@ from pcsim.terminal import terminal
 from ..alexnet import study as alexnet
 from ..cnn_classification import study as cnn
 from ..common import keeping
-from ..common.image_training import Budget, Point, config_of
+from ..common.image_study import axes_of
+from ..common.image_training import Budget, Task, config_of
 from ..common.language.questions import clamps
 from ..common.language.setting import Setting as Language
 from ..common.language.setting import batches
 from ..common.language.training import Run
+from ..common.search import Point, first_points, usual_points
 from ..conditional_lm import study as conditional_lm
 from ..masked_lm import study as masked_lm
 from ..robustness import study as robustness
@@ -42,7 +46,10 @@ from ..width import study as width
 
 SCALE = "decide"
 COMMAND = "pcsim experiment paper_hours"
-COLUMNS = ("study", "cells", "rule", "ms_per_sample", "samples", "epochs", "seeds", "runs", "hours")
+COLUMNS = (
+    *("study", "cells", "rule", "stage", "ms_per_sample", "samples", "epochs", "seeds", "runs"),
+    "hours",
+)
 BATCHES = 2
 """Batches that are timed, after a first one."""
 
@@ -54,12 +61,13 @@ class Row:
     study: str
     cells: str
     rule: str
+    stage: str
     seconds: float
     samples: int
     epochs: int
     seeds: int
     runs: int
-    """Points of the grid; for language models times the seeds, which train one by one."""
+    """Points; for language models times the seeds, which train one by one."""
 
     @property
     def hours(self) -> float:
@@ -69,46 +77,47 @@ class Row:
     def line(self) -> dict[str, str]:
         """Return the line of the table."""
         values = (
-            *(self.study, self.cells, self.rule, f"{1000 * self.seconds:.2f}", self.samples),
-            *(self.epochs, self.seeds, self.runs, f"{self.hours:.2f}"),
+            *(self.study, self.cells, self.rule, self.stage, f"{1000 * self.seconds:.2f}"),
+            *(self.samples, self.epochs, self.seeds, self.runs, f"{self.hours:.2f}"),
         )
         return dict(zip(COLUMNS, map(str, values), strict=True))
 
 
 def pictures(
-    study: str,
-    cells: str,
-    data: str,
-    network: Mapping[str, Any],
-    rules: tuple[str, ...],
-    budget: Budget,
-    times: int = 1,
-    augment: bool = False,
+    study: str, cells: str, task: Task, rules: tuple[str, ...], budget: Budget, times: int = 1
 ) -> Iterator[Row]:
     """Time the rules of a study of pictures; `times` cells are as large as this one."""
+    assert budget.search is not None
     for rule in rules:
-        point = Point(budget.alphas[0], budget.weight_decays[0], budget.gammas[0])
+        given = axes_of(rule, budget)
+        point = first_points(given)[0]
+        for stage, one, runs in (
+            ("search", budget.of_search(), usual_points(given)),
+            ("seeds", budget, 1),
+        ):
+            seconds = seconds_per_sample(task, rule, point, one)
+            samples = one.limit - one.validation
+            size = (samples, one.epochs, len(one.seeds), times * runs)
+            yield Row(study, cells, rule, stage, seconds, *size)
 
-        def seconds(count: int, rule: str = rule, point: Point = point) -> float:
-            update = {"limit": count + 8, "validation": 8, "test": 8, "epochs": 1}
-            short = budget.model_copy(update=update)
-            training = Training(config_of(data, network, rule, point, short, augment=augment))
-            begun = time.process_time()
-            training.run()
-            return time.process_time() - begun
 
-        one = seconds(budget.batch)
-        more = seconds((1 + BATCHES) * budget.batch)
-        points = len(budget.alphas) * len(budget.weight_decays)
-        points *= 1 if rule == "BP" else len(budget.gammas)
-        yield Row(
-            *(study, cells, rule, (more - one) / (BATCHES * budget.batch)),
-            *(budget.limit - budget.validation, budget.epochs, len(budget.seeds), times * points),
-        )
+def seconds_per_sample(task: Task, rule: str, point: Point, budget: Budget) -> float:
+    """Return the time of the processor, with all the seeds of a run."""
+
+    def seconds(count: int) -> float:
+        update = {"limit": count + 8, "validation": 8, "test": 8, "epochs": 1}
+        training = Training(config_of(task, rule, point, budget.model_copy(update=update)))
+        begun = time.process_time()
+        training.run()
+        return time.process_time() - begun
+
+    one = seconds(budget.batch)
+    return (seconds((1 + BATCHES) * budget.batch) - one) / (BATCHES * budget.batch)
 
 
 def language(study: str, setting: Language) -> Iterator[Row]:
-    """Time the rules of a language model; every seed and rate is a run of its own."""
+    """Time the rules of a language model; every seed is a run of its own."""
+    assert setting.search is not None
     for method in setting.methods:
         run = Run(setting, method, setting.seeds[0])
         asked = islice(batches(setting, method, setting.seeds[0]), 1 + BATCHES)
@@ -118,33 +127,35 @@ def language(study: str, setting: Language) -> Iterator[Row]:
         for one in questions[1:]:
             run.rule.batch(one)
         seconds = (time.process_time() - begun) / (BATCHES * method.batch)
-        runs = len(setting.tried(method)) * len(setting.seeds)
-        windows = len(setting.train_windows())
-        yield Row(study, "all", method.name, seconds, windows, setting.epochs, 1, runs)
+        points = usual_points(setting.axes(method))
+        for stage, one, runs in (
+            ("search", setting.of_search(), points),
+            ("seeds", setting, len(setting.seeds)),
+        ):
+            windows = len(one.train_windows())
+            yield Row(study, "all", method.name, stage, seconds, windows, one.epochs, 1, runs)
 
 
 def rows() -> Iterator[Row]:
     """Time every study at the scale that decides."""
     rules = ("BP", "PC", "iPC")
     one = cnn.SCALES[SCALE]
-    network = {"kind": "cnn", "channels": one.channels, "dense": (one.dense,)}
-    sets = len(one.data)
-    yield from pictures("cnn_classification", "all", one.data[-1], network, rules, one.budget, sets)
+    for name in one.data:
+        yield from pictures("cnn_classification", name, cnn.task_of(one, name), rules, one.budget)
     two = alexnet.SCALES[SCALE]
     for name, full in (("all", two), ("one set, full network", alexnet.SCALES["paper"])):
-        network = {"kind": "alexnet", "channels": full.channels, "dense": full.dense}
         budget = two.budget if full is two else two.budget.model_copy(update={"seeds": (0,)})
         times = len(alexnet.AUGMENTATIONS) if full is two else 1
-        yield from pictures("alexnet", name, two.data, network, rules, budget, times)
+        task = alexnet.task_of(full, alexnet.AUGMENTATIONS[0])
+        yield from pictures("alexnet", name, task, rules, budget, times)
     three = width.SCALES[SCALE]
-    for factor in three.widths:
-        network = width.network_of(factor)
+    for factor in (*three.widths, 8):
         yield from pictures(
-            "width", f"C = {factor}", three.data, network, width.RULES, three.budget
+            "width", f"C = {factor}", width.task_of(three, factor), width.RULES, three.budget
         )
     four = robustness.SCALES[SCALE]
-    network = robustness.network_of(four)
-    yield from pictures("robustness", "all", four.data, network, robustness.RULES, four.budget)
+    task = robustness.task_of(four, four.data)
+    yield from pictures("robustness", "all", task, robustness.RULES, four.budget)
     yield from language("masked_lm", masked_lm.SCALES[SCALE])
     yield from language("conditional_lm", conditional_lm.SCALES[SCALE])
 

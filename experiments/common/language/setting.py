@@ -13,6 +13,7 @@ from pcsim.frozen import Frozen, NotNegative, Positive
 from pcsim.kernels.parameters import ORDER_KEY, generator
 from pcsim.network import Network
 
+from ..search import Axes
 from .questions import Questions, conditional, masked
 from .text import Text, Tokens, windows
 
@@ -34,6 +35,18 @@ class Method(Frozen):
     discount: Positive = 1.0
 
 
+class Search(Frozen):
+    """How rate and γ of each method are chosen before the seeds are trained; see `search`."""
+
+    windows: Count
+    """Training windows, the first ones; the same for every point and method."""
+    epochs: Count = 1
+    seed: int = 100
+    """One that no result is made of."""
+    reach: int = 3
+    """Values of an axis that may be tried beyond its ends."""
+
+
 class Setting(Frozen):
     """Everything that can vary."""
 
@@ -42,7 +55,11 @@ class Setting(Frozen):
     methods: tuple[Method, ...]
     seeds: tuple[int, ...]
     rates: tuple[Positive, ...] = ()
-    """Learning rates that every method tries besides its own; dev perplexities choose."""
+    """Learning rates that every method tries besides its own; dev perplexities choose. With a
+    search, those it begins with."""
+    search: Search | None = None
+    limit: int = 0
+    """Training windows that are used, the first ones; 0 is all."""
     epochs: Count
     check_windows: Count
     """Training windows between two measurements of the dev perplexity."""
@@ -62,6 +79,22 @@ class Setting(Frozen):
         """Return a method at its own learning rate and at the others."""
         own = method.alpha
         return tuple(method.model_copy(update={"alpha": rate}) for rate in (own, *self.rates))
+
+    def axes(self, method: Method) -> Axes:
+        """Return what the search of a method begins with; γ around the published one."""
+        gamma = method.gamma
+        return {
+            "alpha": self.rates,
+            "weight_decay": (self.weight_decay,),
+            "gamma": (gamma,) if method.name == "BP" else (gamma / 2, gamma, 2 * gamma),
+        }
+
+    def of_search(self) -> Setting:
+        """Return the budget of each point that the search tries."""
+        assert self.search is not None
+        one = self.search
+        update = {"limit": one.windows, "epochs": one.epochs, "seeds": (one.seed,)}
+        return self.model_copy(update={**update, "search": None})
 
     def network(self, layer_norm: bool) -> Network:
         """Return the network of a method."""
@@ -93,6 +126,7 @@ class Setting(Frozen):
                 "would see different numbers of windows"
             )
         found = windows(self.text).train
+        found = found[: self.limit or len(found)]
         whole = len(found) // largest * largest
         if whole == 0:
             raise ConfigError(
