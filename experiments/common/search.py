@@ -38,7 +38,7 @@ EDGE = "whether a neighbour of the chosen point, one step on one axis away, was 
 
 def grid_of(point: Point) -> Grid:
     """Return the grid that is one point."""
-    return Grid(**{axis: (value,) for axis, value in point._asdict().items()})
+    return Grid(alpha=(point.alpha,), weight_decay=(point.weight_decay,), gamma=(point.gamma,))
 
 
 def first_points(given: Axes) -> list[Point]:

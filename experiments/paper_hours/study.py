@@ -128,12 +128,12 @@ def language(study: str, setting: Language) -> Iterator[Row]:
             run.rule.batch(one)
         seconds = (time.process_time() - begun) / (BATCHES * method.batch)
         points = usual_points(setting.axes(method))
-        for stage, one, runs in (
+        for stage, part, runs in (
             ("search", setting.of_search(), points),
             ("seeds", setting, len(setting.seeds)),
         ):
-            windows = len(one.train_windows())
-            yield Row(study, "all", method.name, stage, seconds, windows, one.epochs, 1, runs)
+            windows = len(part.train_windows())
+            yield Row(study, "all", method.name, stage, seconds, windows, part.epochs, 1, runs)
 
 
 def rows() -> Iterator[Row]:

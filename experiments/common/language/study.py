@@ -19,7 +19,7 @@ from pcsim.config import Grid
 from pcsim.store import Result, Variable
 
 from .. import keeping, scaled, search
-from ..search import Found, Point
+from ..search import Axes, Found, Point
 from . import report
 from .setting import Method, Setting
 from .text import Text, sentencepiece
@@ -123,7 +123,7 @@ def scores(
     begun: scaled.Study, setting: Setting, asked: Mapping[str, Sequence[Grid]]
 ) -> dict[str, Found]:
     """Return the scores of some points of each method: −ln of the best dev perplexity."""
-    methods = {method.name: method for method in setting.methods}
+    methods: dict[str, Method] = {method.name: method for method in setting.methods}
     points = {
         name: [Point(*grid.alpha, *grid.weight_decay, *grid.gamma) for grid in grids]
         for name, grids in asked.items()
@@ -143,8 +143,8 @@ def scores(
 def searched(begun: scaled.Study, setting: Setting) -> Trained:
     """Choose the point of every method, then train the seeds there."""
     assert setting.search is not None
-    names = [method.name for method in setting.methods]
-    given = {method.name: setting.axes(method) for method in setting.methods}
+    names: list[str] = [method.name for method in setting.methods]
+    given: dict[str, Axes] = {method.name: setting.axes(method) for method in setting.methods}
     first = {name: [search.grid_of(p) for p in search.first_points(given[name])] for name in names}
     asked = partial(scores, begun, setting.of_search())
     found = search.climb(first, given, setting.search.reach, asked)
