@@ -14,6 +14,7 @@ from collections.abc import Collection
 
 from hw_models.numbers import Seconds
 from hw_models.piece import Piece
+from pcsim.quantity import duration
 from pcsim.substrate import Effect, Memory
 from pcsim.substrate.effect import DOWN
 from pcsim.substrate.expression import Expression
@@ -57,7 +58,7 @@ def held(effect: Effect, period: float | None) -> tuple[Effect, ...]:
                 "held": Memory(update=f"held + {_TICK_READ}*(s - held)"),
                 "ticks": Memory(start="-1", update=_SAMPLES),
             },
-            about=f"sampled every {period:g} s and held",
+            about=f"sampled every {duration(period)} and held",
         ),
     )
 
@@ -80,7 +81,7 @@ def redrawn(effect: Effect, period: float | None, names: Collection[str] = ("xi"
             "becomes": Expression(effect.becomes).renamed(kept),
             "constants": {**effect.constants, "period": period},
             "memory": memory,
-            "about": f"{effect.about}; redrawn every {period:g} s",
+            "about": f"{effect.about}; redrawn every {duration(period)}",
         }
     )
 
@@ -100,7 +101,7 @@ def gathered(name: str, period: float | None) -> tuple[Effect, ...]:
                 "asked": Memory(update=f"(1 - {_TICK_WRITE})*(asked + s)"),
                 "ticks": Memory(update=_WRITES),
             },
-            about=f"requests add up for {period:g} s",
+            about=f"requests add up for {duration(period)}",
         ),
     )
 
@@ -159,9 +160,11 @@ def clock_of(piece: Piece) -> str:
     """Return one sentence on the clock of a piece, or nothing if it has none."""
     for name in ("t_sample", "t_write"):
         if name in type(piece).model_fields:
+            if name == "t_write" and getattr(piece, "accumulator", False):
+                return ""  # what is written is exact, at any time
             period = getattr(piece, name)
             what = "samples" if name == "t_sample" else "writes"
             if period is None:
                 return f"clock: it {what} in every time step of the run ({name} is not set)"
-            return f"clock: it {what} every {period:g} s ({name})"
+            return f"clock: it {what} every {duration(period)} ({name})"
     return ""

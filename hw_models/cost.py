@@ -13,23 +13,22 @@ all layers work at the same time where the schedule allows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hw_models.cost_entries import UNNAMED_TAU, CostTable, Entry, Level, tables_for
 from pcsim.errors import ConfigError
-from pcsim.frozen import Frozen, NotNegative
+from pcsim.frozen import Frozen
 from pcsim.network import Network
 
 Rule = Literal["bp", "pc", "zil", "ipc"]
-Mode = Literal["clocked", "continuous", "digital"]
-Level = Literal["low", "typical", "high"]
 Count = Annotated[float, Field(ge=0)]
+ENDS: tuple[Level, Level] = ("low", "high")
 TILE = (128, 32)
 """Inputs and 8-bit outputs of one array: 128 × 128 cells of two bits, four of them per weight."""
-UNNAMED_TAU = 1e-6
-"""Seconds that stand for one time constant where a chip's own is not known: an assumption."""
 
 
 class Counts(Frozen):
@@ -59,153 +58,7 @@ class Counts(Frozen):
     weights: Count = 0
     """Devices that hold weights, which exist all the time."""
     simulated: Count = 0
-    """Time that passes on a continuous chip, s."""
-
-
-class Entry(Frozen):
-    """One uncertain number of a table, in SI units."""
-
-    low: NotNegative
-    typical: NotNegative
-    high: NotNegative
-    source: str
-
-    def at(self, level: Level) -> float:
-        """Return its value at a level."""
-        return float(getattr(self, level))
-
-
-def entry(low: float, typical: float, high: float, source: str) -> Entry:
-    """Return an entry."""
-    if not low <= typical <= high:
-        raise ConfigError(f"cost: {low:g}, {typical:g}, {high:g} must rise: low, typical, high")
-    return Entry(low=low, typical=typical, high=high, source=source)
-
-
-_NONE = Entry(low=0, typical=0, high=0, source="not there in this mode")
-_ISAAC = "ISAAC (Shafiee et al., ISCA 2016)"
-
-
-class CostTable(Frozen):
-    """Joules, seconds and watts per operation; replace any of them by those of your technology."""
-
-    name: str
-    mode: Mode
-    mac: Entry = _NONE
-    """One weight in one product of 8 bits, J."""
-    input: Entry = _NONE
-    """One 8-bit number at one input line of one array, J."""
-    output: Entry = _NONE
-    """One 8-bit number at one output of one array, J."""
-    write: Entry = _NONE
-    """One programming pulse of one device, J."""
-    pulses: Entry = _NONE
-    """Pulses per device and batch, on average (digital: writes per occasion)."""
-    state: Entry = _NONE
-    """One update of one neuron, J."""
-    t_read: Entry = _NONE
-    """One product of an array with a vector, s."""
-    t_write: Entry = _NONE
-    """One write phase of an array, s."""
-    neuron: Entry = _NONE
-    """Bias of one neuron with its error circuit, all the time, W."""
-    weight: Entry = _NONE
-    """Bias of one synapse (both products and plasticity), all the time, W."""
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """All entries that are there, by name."""
-        named = {n: getattr(self, n) for n in type(self).model_fields if n not in ("name", "mode")}
-        return {name: one for name, one in named.items() if one.high}
-
-
-PULSE = {
-    "pcm": entry(1e-12, 20e-12, 200e-12, "assumption: 0.1–1 mA at 1–2 V for 10–100 ns, melting"),
-    "reram": entry(0.1e-12, 5e-12, 50e-12, "assumption: 50 µA at 1 V for 100 ns"),
-    "ecram": entry(0.01e-12, 0.5e-12, 10e-12, "assumption: charge of a small ion channel at 1–5 V"),
-    "sot_mram": entry(
-        0.1e-12, 0.35e-12, 1e-12, "350 fJ per write (arXiv:2510.25853); the range is an assumption"
-    ),
-    "dynapse": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
-    "brainscales": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
-    "cmos": entry(1e-15, 0.02e-12, 0.5e-12, "assumption: charge packets of a capacitor cell"),
-}
-"""Energy of a pulse by technology, the beginning of a preset's name; others: that of `reram`."""
-CLOCKED = CostTable(
-    name="clocked array, 8-bit periphery",
-    mode="clocked",
-    mac=entry(
-        6e-15,
-        58.6e-15,
-        200e-15,
-        f"{_ISAAC}: 128 × 128 cells at 0.3 mW; a cycle of 100 ns is one input bit on two-bit "
-        "cells, so 8 bits are 8 cycles of 4 cells; the range is an assumption",
-    ),
-    input=entry(
-        0.8e-12,
-        3.1e-12,
-        6.2e-12,
-        f"{_ISAAC}: 4 mW for 1024 one-bit drivers, 8 cycles; the range is an assumption",
-    ),
-    output=entry(
-        10e-12,
-        50e-12,
-        100e-12,
-        f"{_ISAAC}: 8-bit converter, 2 mW at 1.28 GS/s, 4 columns in 8 cycles are 32 conversions; "
-        "the range is an assumption",
-    ),
-    write=PULSE["reram"],
-    pulses=entry(0.1, 1.0, 10.0, "assumption: a device gets about one pulse per batch"),
-    state=entry(
-        0.1e-12,
-        1e-12,
-        5e-12,
-        "assumption: a few additions, 0.03–0.9 pJ in 45 nm each (Horowitz, ISSCC 2014)",
-    ),
-    t_read=entry(
-        133e-9,
-        521e-9,
-        800e-9,
-        "8-bit products of 64 cores of 256 × 256 at 63.1 and 16.1 TOPS (one and four phases; Le "
-        f"Gallo et al., Nature Electronics 2023); high: 8 cycles of {_ISAAC}",
-    ),
-    t_write=entry(10e-9, 100e-9, 1e-6, "assumption: one pulse"),
-)
-CONTINUOUS = CostTable(
-    name="continuous chip, static bias",
-    mode="continuous",
-    write=PULSE["reram"],
-    pulses=entry(0.1, 1.0, 10.0, "assumption: a device gets about one pulse per batch"),
-    neuron=entry(1e-9, 20e-9, 1e-6, "assumption: ten branches of 1 nA at 1.8 V; 1 µW: 50 nA each"),
-    weight=entry(0.05e-9, 0.5e-9, 50e-9, "assumption: three branches of 0.1 nA at 1.8 V"),
-)
-DIGITAL = CostTable(
-    name="digital, 8-bit integers, 7–14 nm",
-    mode="digital",
-    mac=entry(
-        0.2e-12,
-        1.2e-12,
-        2.5e-12,
-        "multiplication 0.07 pJ, 32-bit addition 0.03 pJ, 8 of the 64 bits of an 8.5 pJ access to "
-        "32 kB in 7 nm (Jouppi et al., ISCA 2021); low: weights are reused, high: 14 nm and 1 MB: "
-        "assumptions",
-    ),
-    write=entry(
-        2e-12, 4.3e-12, 10e-12, "16 bits read and written, 8.5 pJ per 64 (Jouppi et al., ISCA 2021)"
-    ),
-    pulses=entry(1, 1, 1, "every change is written"),
-    state=entry(0.1e-12, 1e-12, 5e-12, "assumption: a few operations and a register file"),
-    t_read=entry(10e-9, 100e-9, 1e-6, "assumption: depends on the number of units alone"),
-    t_write=entry(10e-9, 100e-9, 1e-6, "assumption: as a read"),
-)
-
-
-def tables_for(preset: str) -> tuple[CostTable, CostTable, CostTable]:
-    """Return the clocked, continuous and digital tables with the pulse of a preset's technology."""
-    pulse = next((one for name, one in PULSE.items() if preset.startswith(name)), PULSE["reram"])
-    analog = (one.model_copy(update={"write": pulse}) for one in (CLOCKED, CONTINUOUS))
-    clocked, continuous = analog
-    return clocked, continuous, DIGITAL
+    """Time constants that pass on a continuous chip."""
 
 
 class Estimate(Frozen):
@@ -220,7 +73,7 @@ class Estimate(Frozen):
         self, level: Level = "typical", at: Mapping[str, Level] | None = None
     ) -> dict[str, float]:
         """Return the energy by part; `at` sets single entries to levels of their own."""
-        own, counts, seconds = at or {}, self.counts, self.seconds(level)
+        own, counts, seconds = at or {}, self.counts, self.seconds(level, at)
         by_entry = {name: one.at(own.get(name, level)) for name, one in self.table.entries.items()}
         written = counts.writes if self.table.mode == "digital" else counts.changes
         e = {name: by_entry.get(name, 0.0) for name in CostTable.model_fields}
@@ -236,11 +89,13 @@ class Estimate(Frozen):
         """Return all energy, J."""
         return sum(self.joules(level, at).values())
 
-    def seconds(self, level: Level = "typical") -> float:
+    def seconds(self, level: Level = "typical", at: Mapping[str, Level] | None = None) -> float:
         """Return how long it takes on the chip, s."""
-        if self.table.mode == "continuous":
-            return self.counts.simulated
-        read, write = self.table.t_read.at(level), self.table.t_write.at(level)
+        own, table = at or {}, self.table
+        if table.mode == "continuous":
+            return self.counts.simulated * table.tau_x.at(own.get("tau_x", level))
+        read = table.t_read.at(own.get("t_read", level))
+        write = table.t_write.at(own.get("t_write", level))
         return self.counts.reads_in_turn * read + self.counts.writes_in_turn * write
 
     def sensitivity(self) -> dict[str, float]:
@@ -342,6 +197,7 @@ def estimates(
     present: float,
     batch: int,
     batches: int,
+    tau_x: Entry = UNNAMED_TAU,
     carry: bool = True,
     pulses: Mapping[Rule, Entry] | None = None,
 ) -> list[Estimate]:
@@ -349,13 +205,15 @@ def estimates(
 
     Main arguments:
         steps: reads of iPC and PC per presentation.
-        present: seconds that a presentation takes on a continuous chip.
+        present: time constants that a presentation takes on a continuous chip.
         batch, batches: samples side by side, and how many batches a training has.
+        tau_x: time constant of the neurons, s.
 
     Rarely used:
         pulses: per device and batch, where they were counted, by rule.
     """
     clocked, continuous, digital = tables_for(preset)
+    continuous = continuous.model_copy(update={"tau_x": tau_x})
     simulated = present * batches * batch
 
     def made(rule: Rule, table: CostTable) -> Estimate:
@@ -383,6 +241,47 @@ def estimates(
 
 
 NAMES = {"ipc": "automatic iPC", "pc": "PC with phases", "bp": "BP", "zil": "Z-IL"}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What one entry alone, from low to high, makes of the ratio of two energies."""
+
+    entry: str
+    """Its name; of counted pulses, also whose they are."""
+    low: float
+    high: float
+
+    @property
+    def factor(self) -> float:
+        """By which it moves the ratio, either way."""
+        first, last = sorted((self.low, self.high))
+        return last / max(first, 1e-300)
+
+
+def ratio_moves(one: Estimate, other: Estimate) -> list[Moved]:
+    """Return what each entry makes of the ratio of two energies, the one that moves it most first.
+
+    An entry that both tables have with the same numbers is one quantity: it moves in both.
+    """
+    here, there = one.table.entries, other.table.entries
+    found = []
+    for name in {**here, **there}:
+        sides = [(name in here, name in there)]
+        if all(sides[0]) and here[name] != there[name]:
+            sides = [(True, False), (False, True)]
+        for first, second in sides:
+            ends = [_ratio(one, other, {name: k}, first, second) for k in ENDS]
+            whose = f" of {(one if first else other).what}" if len(sides) > 1 else ""
+            found.append(Moved(name + whose, ends[0], ends[1]))
+    return sorted(found, key=lambda moved: -moved.factor)
+
+
+def _ratio(
+    one: Estimate, other: Estimate, at: Mapping[str, Level], first: bool, second: bool
+) -> float:
+    """Return the ratio of two energies with an entry of one, the other or both at an end."""
+    return one.total(at=at if first else None) / other.total(at=at if second else None)
 
 
 def plainly(made: list[Estimate]) -> str:

@@ -29,7 +29,7 @@ _PER = {"element": "device or unit"}
 def pages(hardware: Hardware) -> Iterator[str]:
     """Yield the description line by line: what it is, then each piece, then its equations."""
     yield f"{hardware.name}: {hardware.about}"
-    yield from (f"  source: {source}" for source in hardware.sources)
+    yield from (f"  {cited(source)}" for source in hardware.sources)
     yield from about_chip(hardware)
     if not hardware.pieces:
         yield "  no pieces: the equations run as they are"
@@ -66,7 +66,7 @@ def value_in_words(piece: Piece, field: str) -> str:
     if not isinstance(value, float):
         return _text(value)
     unit = unit_of(type(piece).model_fields[field])
-    if unit and unit.when and getattr(piece, unit.when[0]) != unit.when[1]:
+    if unit and not _holds(piece, unit):
         unit = Unit(unit.otherwise)
     return with_unit(value, unit) + (f" {unit.name}" if unit and not unit.symbols else "")
 
@@ -93,7 +93,25 @@ def _fields(piece: Frozen, indent: str) -> Iterator[str]:
         if value is None or (isinstance(value, Mapping) and not value):
             continue
         about = f"   # {meaning(info)}" if info.description else ""
-        yield f"{indent}{field} = {_text(value)}{about}"
+        yield f"{indent}{field} = {_with_unit(piece, field)}{about}"
+
+
+def _with_unit(piece: Frozen, field: str) -> str:
+    """Return a value with its unit, where the unit has a symbol; its meaning says all others."""
+    value = getattr(piece, field)
+    unit = unit_of(type(piece).model_fields[field])
+    if not isinstance(value, float) or unit is None or not _holds(piece, unit):
+        return _text(value)
+    return with_unit(value, unit)
+
+
+def _holds(piece: Frozen, unit: Unit) -> bool:
+    return unit.when is None or getattr(piece, unit.when[0]) == unit.when[1]
+
+
+def cited(source: str) -> str:
+    """Return a source as a line; what has none says so by itself."""
+    return source if source.startswith("assumption") else f"source: {source}"
 
 
 def _entry(value: object) -> str:

@@ -136,7 +136,8 @@ class ConductancePair(Piece):
     """A weight as a difference of conductances: w = range·(G⁺ − G⁻)/(G_max − G_min).
 
     The side that is not needed rests at G_min. Each conductance has `levels` values in its window
-    and a fixed relative error; what rests at G_min has it too.
+    and a fixed relative error; what rests at G_min has it too. Several pairs share a weight equally
+    and fill one after the other: n pairs of two levels have 2n + 1 values.
     """
 
     kind: Literal["conductance_pair"] = "conductance_pair"
@@ -149,27 +150,44 @@ class ConductancePair(Piece):
     """Device-to-device standard deviation of a conductance, relative to itself."""
     range: Weight = 1.0
     """Weight at G⁺ = G_max, G⁻ = G_min, network units."""
+    pairs: Annotated[int, Field(ge=1, le=64)] = 1
+    """Pairs per weight, read together."""
 
     def effects(self, name: str) -> tuple[Effect, ...]:
-        """Return range·(q⁺(1+σp) − q⁻(1+σn) + off·σ(p−n)), q the quantized fractions."""
-        plus = "floor(clip(s/range, 0, 1)*top + 0.5)/top"
-        minus = "floor(clip(-s/range, 0, 1)*top + 0.5)/top"
-        becomes = f"range*(({plus} + off)*(1 + spread*p) - ({minus} + off)*(1 + spread*n))"
+        """Return range·(q⁺(1+σp) − q⁻(1+σn) + off·σ(p−n)), q the quantized fractions; mean over
+        pairs."""
+        numbers = range(self.pairs)
+        single = self.pairs == 1
+        draws = [("p", "n") if single else (f"p_{k}", f"n_{k}") for k in numbers]
+        terms = [
+            self._pair(k, plus, minus) for k, (plus, minus) in zip(numbers, draws, strict=True)
+        ]
+        constants = {
+            "range": self.range,
+            "top": self.levels - 1.0,
+            "off": 1 / (self.on_off - 1),
+            "spread": self.spread,
+        }
         return (
             Effect(
                 name=name,
                 site="weight",
-                becomes=becomes,
-                constants={
-                    "range": self.range,
-                    "top": self.levels - 1.0,
-                    "off": 1 / (self.on_off - 1),
-                    "spread": self.spread,
-                },
-                draws={"p": Draw(), "n": Draw()},
-                about="differential pair of conductances within a window",
+                becomes=f"range*{terms[0]}" if single else f"range/pairs*{balanced_sum(terms)}",
+                constants=constants if single else constants | {"pairs": float(self.pairs)},
+                draws={one: Draw() for both in draws for one in both},
+                about="differential pair of conductances within a window"
+                if single
+                else f"{self.pairs} differential pairs of conductances, filled in turn",
             ),
         )
+
+    def _pair(self, k: int, plus: str, minus: str) -> str:
+        """Return what pair k presents, in units of a full one."""
+        up, down = "s/range", "-s/range"
+        if self.pairs > 1:
+            up, down = f"s*pairs/range - {k}", f"-s*pairs/range - {k}"
+        above, below = (f"floor(clip({one}, 0, 1)*top + 0.5)/top" for one in (up, down))
+        return f"(({above} + off)*(1 + spread*{plus}) - ({below} + off)*(1 + spread*{minus}))"
 
 
 class QuantizedStates(Sampled):

@@ -66,15 +66,29 @@ REMEDIES: tuple[Remedy, ...] = (
     ),
     Remedy(
         "range doubled",
-        "full conductance stands for twice the weight",
+        "the largest conductance or word stands for twice the weight",
         remedy_changes.ranged(2.0),
         lines=_PERIPHERY,
     ),
     Remedy(
         "range halved",
-        "full conductance stands for half the weight: finer steps, nearer bounds",
+        "the largest conductance or word is half the weight: finer steps, nearer bounds",
         remedy_changes.ranged(0.5),
         lines=_PERIPHERY,
+    ),
+    Remedy(
+        "range matched",
+        "the largest conductance or word stands for a weight of 0.3",
+        remedy_changes.narrowed(0.3),
+        lines=_PERIPHERY,
+    ),
+    Remedy(
+        "range matched, accumulator",
+        "full conductance stands for a weight of 0.3, and a sum of one pulse is written",
+        remedy_changes.matched(0.3, 1),
+        devices=1,
+        lines="gain of the periphery, one comparator per weight",
+        sources=(_MIXED,),
     ),
     Remedy(
         "range matched, accumulator of 50 pulses",
@@ -90,6 +104,14 @@ REMEDIES: tuple[Remedy, ...] = (
         remedy_changes.several(4),
         devices=3,
         lines="one counter per array",
+        sources=("Boybat et al., Nature Communications 9, 2514 (2018), multi-memristive synapses",),
+    ),
+    Remedy(
+        "4 pairs per weight",
+        "four pairs of conductances fill one after the other, and are read together",
+        remedy_changes.paired(4),
+        devices=6,
+        lines="write lines of all pairs",
         sources=("Boybat et al., Nature Communications 9, 2514 (2018), multi-memristive synapses",),
     ),
     Remedy(

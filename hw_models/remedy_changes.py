@@ -19,7 +19,7 @@ from hw_models.plasticity_device import Device
 from hw_models.plasticity_group import DeviceGroup
 from hw_models.plasticity_multiplier import LearningMultiplier
 from hw_models.plasticity_rules import UpdateAccumulator
-from hw_models.quantize import QuantizedWeights
+from hw_models.quantize import ConductancePair, QuantizedWeights
 
 Changes = dict[str, dict[str, Any]]
 """Pieces to add (with their kind) or to change (fields alone), by name."""
@@ -55,13 +55,36 @@ def accumulated(pulses: int) -> Callable[[Hardware], Changes | None]:
     return changes
 
 
+def _ranges(hardware: Hardware) -> Iterable[tuple[str, float, tuple[str, ...]]]:
+    """Go through what has a full conductance or a largest weight: piece, that weight, place."""
+    for name, device, place in _devices(hardware):
+        yield name, device.range, place
+    for name, piece in hardware.pieces.items():
+        if isinstance(piece, QuantizedWeights | ConductancePair):
+            yield name, piece.range, ()
+
+
 def ranged(factor: float) -> Callable[[Hardware], Changes | None]:
-    """Return the device with another weight at full conductance."""
+    """Return devices, or words, with another weight at full conductance."""
 
     def changes(hardware: Hardware) -> Changes | None:
         found = {
-            name: _changed(place, {"range": factor * device.range})
-            for name, device, place in _devices(hardware)
+            name: _changed(place, {"range": factor * full})
+            for name, full, place in _ranges(hardware)
+        }
+        return found or None
+
+    return changes
+
+
+def narrowed(weight: float) -> Callable[[Hardware], Changes | None]:
+    """Return devices, or words, whose largest weight is `weight` instead of a larger one."""
+
+    def changes(hardware: Hardware) -> Changes | None:
+        found = {
+            name: _changed(place, {"range": weight})
+            for name, full, place in _ranges(hardware)
+            if full > weight
         }
         return found or None
 
@@ -72,12 +95,8 @@ def matched(weight: float, pulses: int) -> Callable[[Hardware], Changes | None]:
     """Return devices whose full conductance is `weight`, behind an accumulator of `pulses`."""
 
     def changes(hardware: Hardware) -> Changes | None:
-        narrow = {
-            name: _changed(place, {"range": weight})
-            for name, device, place in _devices(hardware)
-            if device.range > weight
-        }
-        if not narrow:
+        narrow = narrowed(weight)(hardware)
+        if narrow is None:
             return None
         held = accumulated(pulses)(describe(hardware, narrow))
         return held and {**held, **narrow}
@@ -140,6 +159,20 @@ def several(count: int) -> Callable[[Hardware], Changes | None]:
             if device.write_noise:
                 finer["write_noise"] = device.write_noise * sqrt(count)
             found[name] = _changed(place, finer)
+        return found or None
+
+    return changes
+
+
+def paired(count: int) -> Callable[[Hardware], Changes | None]:
+    """Return weights of several pairs of conductances instead of one."""
+
+    def changes(hardware: Hardware) -> Changes | None:
+        found: Changes = {
+            name: {"pairs": count}
+            for name, piece in _of(hardware, ConductancePair)
+            if piece.pairs == 1
+        }
         return found or None
 
     return changes

@@ -21,6 +21,9 @@ READ_ONLY = ("weight_levels", "conductance_pair", "programming_error")
 """Kinds that change what is read of a weight and leave the stored number exact."""
 
 
+GATHERS = "update_accumulator"
+
+
 class WholeChip(Frozen):
     """What a person needs to know besides the non-idealities, in SI units."""
 
@@ -55,6 +58,8 @@ def _standing(hardware: Hardware) -> Iterator[str]:
             yield "host in the loop"
     if (chip is not None and chip.hidden_accumulator) or any(_hides(hardware)):
         yield "hidden accumulator"
+    if any(piece.kind == GATHERS for piece in hardware.pieces.values()):
+        yield "requests add up beside each device"
     yield "ideal biases"
     if not chips_differ(hardware.substrate()):
         yield "one chip: nothing differs from chip to chip"
@@ -75,7 +80,12 @@ def about_chip(hardware: Hardware) -> Iterator[str]:
     chip = hardware.chip
     for words in standing(hardware):
         yield f"  {words}"
+    if not hardware.pieces:
+        return
+    if "hidden accumulator" not in standing(hardware):
+        yield "  no hidden accumulator: what a device holds is all there is of a weight"
     if chip is None:
+        yield "  not stated: host, clock and time constants, which whole chips have"
         return
     if chip.volts_per_unit is not None:
         yield f"  one unit of a potential is {shown(chip.volts_per_unit, Unit('V'))}"

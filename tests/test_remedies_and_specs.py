@@ -129,7 +129,11 @@ def test_every_remedy_of_the_stream_changes_a_run():
     ("hardware", "only", "sentence"),
     [
         ({}, (), "remedies: 'ideal' needs none"),
-        (COARSE["hardware"], ("prayer",), "no place for 'prayer'; what applies: hidden weight"),
+        (
+            COARSE["hardware"],
+            ("prayer",),
+            "no place for 'prayer'; what applies: range doubled, range",
+        ),
     ],
 )
 def test_a_remedy_without_a_place_is_refused(hardware, only, sentence):

@@ -95,7 +95,7 @@ def test_costs_count_what_a_rule_has_beside_its_forward_arrays():
     assert counts(who.SACRAMENTO).neurons == plain.neurons + 10
     assert counts(who.LATENT) == plain
     assert counts(who.BP).simulated == 0
-    assert plain.simulated == pytest.approx(10 * 20 * costs.TAU)
+    assert plain.simulated == pytest.approx(10 * 20)
     twice = costs.counts_of(who.EQUILIBRIUM, config_of(who.EQUILIBRIUM), 2, 10)
     assert twice.simulated == pytest.approx(2 * plain.simulated)
 

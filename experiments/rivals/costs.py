@@ -6,14 +6,17 @@ rules with phases run on a clocked array of the same devices. An estimate, as th
 
 from __future__ import annotations
 
-from hw_models.cost import UNNAMED_TAU as TAU
-from hw_models.cost import Counts, Estimate, Rule, count, entry, tables_for
+from hw_models.cost import Counts, Estimate, Rule, count
+from hw_models.cost_entries import UNNAMED_TAU, entry, tables_for, time_constant
 from pcsim.check.pulses import Pulses
 from pcsim.config import Config
 from pcsim.maps import Dense
 from pcsim.network import Network
 
 from .contestants import TOTAL, Rival, steps
+
+SAME = "assumption: 1 µs, the same for all rules"
+"""Of the time constant: what differs between rules is told, not what it is."""
 
 
 def inner_weights(network: Network) -> int:
@@ -37,7 +40,7 @@ def counts_of(rival: Rival, config: Config, passes: int, samples: int) -> Counts
         batch=1,
         batches=shown,
         carry=rival.in_time,
-        simulated=TOTAL * TAU * shown if rival.in_time else 0.0,
+        simulated=TOTAL * shown if rival.in_time else 0.0,
     )
     arrays = (rival.feedback != "none") + 2 * rival.interneurons
     plastic = (rival.feedback == "plastic") + 2 * rival.interneurons
@@ -57,6 +60,7 @@ def estimate(
     """Return energy and time of a training on the devices of a preset."""
     clocked, continuous, _ = tables_for(preset)
     table = continuous if rival.in_time else clocked
+    table = table.model_copy(update={"tau_x": time_constant(UNNAMED_TAU.typical, source=SAME)})
     if pulses:
         low, mean, high = pulses.pulses
         told = entry(low, mean, high, "counted in this training")

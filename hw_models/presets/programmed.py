@@ -49,7 +49,7 @@ PROGRAMMED: tuple[Hardware, ...] = (
     Hardware(
         name="rram_milo",
         about="programming error of resistive memory, measured at 50–225 µS",
-        sources=(f"Milo et al., 4-kbit array of HfO2 cells, {_CROSSSIM}",),
+        sources=(f"Milo et al., IRPS 2021, 4-kbit array of HfO2 cells, {_CROSSSIM}",),
         pieces={"programming": ProgrammingError(coefficients=relative((4.782, -0.0091), 225))},
     ),
     Hardware(

@@ -22,8 +22,8 @@ SUBSTRATES: tuple[Hardware, ...] = (
         about="BrainScaleS-2: 5-bit inputs and 6-bit weights (each with sign), 8-bit read-out with "
         "a noise of 2 steps",
         sources=(
-            "Weis et al. 2020, inference with artificial neural networks on BrainScaleS-2",
-            "noise and word lengths as in the software model of hxtorch",
+            "Weis et al., arXiv:2006.13177 (2020), inference on analog neuromorphic hardware",
+            "noise and word lengths as in hxtorch, the software of BrainScaleS-2, and its model",
         ),
         chip=WholeChip(
             tau_x=10e-6,
@@ -46,7 +46,7 @@ SUBSTRATES: tuple[Hardware, ...] = (
         name="dynapse2",
         about="DYNAP-SE2: subthreshold analog, 10 % mismatch of every analog parameter, weights of "
         "four binary-weighted currents",
-        sources=("mismatch, currents and capacitances as in Rockpool (SynSense)",),
+        sources=("mismatch, currents and time constants as in Rockpool (SynSense, 2023)",),
         chip=WholeChip(
             tau_x=20e-3,
             time="continuous",
@@ -69,7 +69,7 @@ SUBSTRATES: tuple[Hardware, ...] = (
         name="loihi",
         about="Loihi fixed point: 8-bit weights with stochastic rounding, 24-bit states, 7-bit "
         "traces",
-        sources=("fixed-point model of Intel's Lava",),
+        sources=("word lengths as in the fixed-point models of Lava (Intel, 2021)",),
         chip=WholeChip(
             tau_x=10e-3,
             time="clocked",
@@ -86,14 +86,18 @@ SUBSTRATES: tuple[Hardware, ...] = (
     ),
     Hardware(
         name="spinnaker2",
-        about="SpiNNaker2 multiply-accumulate array: 8-bit weights and rates, 29-bit sums",
-        sources=("TU Dresden, publications on the SpiNNaker2 machine-learning accelerator",),
+        about="SpiNNaker2 multiply-accumulate array: 8-bit weights and rates, 29-bit sums; "
+        "processors beside the array keep exact weights",
+        sources=(
+            "Höppner et al., arXiv:2103.08392 (2021), the processing element of SpiNNaker2",
+            "TU Dresden, description of its accelerator: 8-bit multipliers, 29-bit accumulators",
+        ),
         chip=WholeChip(
             tau_x=10e-3,
             time="clocked",
             learning="on chip",
             hidden_accumulator=True,
-            not_on_chip=("nothing: processors beside the array keep exact weights",),
+            not_on_chip=("what is shown, and for how long",),
             assumed=("somas of 10 ms: ten steps of 1 ms",),
         ),
         pieces={

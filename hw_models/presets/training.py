@@ -95,7 +95,11 @@ _RERAM_SB = Hardware(
 _RERAM_OM = Hardware(
     name="reram_om",
     about="array of resistive memory, optimised material: soft bounds, symmetry point subtracted",
-    sources=(_IEDM, _VIA + "; 13.5 % of the devices are corrupt: set corrupt.fraction = 0.135"),
+    sources=(
+        _IEDM,
+        _VIA + "; the 13.5 % of its devices that are corrupt are "
+        "left out here: corrupt.fraction = 0.135 has them",
+    ),
     pieces={
         "device": LinearDevice(
             dw_min=0.0949,
@@ -117,7 +121,11 @@ _RERAM_OM = Hardware(
 _RERAM_HFO2 = Hardware(
     name="reram_hfo2",
     about="array of resistive memory, baseline HfO2: soft bounds, symmetry point subtracted",
-    sources=(_IEDM, _VIA + "; 10 % of the devices are corrupt: set corrupt.fraction = 0.098"),
+    sources=(
+        _IEDM,
+        _VIA + "; the 9.8 % of its devices that are corrupt are "
+        "left out here: corrupt.fraction = 0.098 has them",
+    ),
     pieces={
         "device": LinearDevice(
             dw_min=0.4622,

@@ -54,9 +54,43 @@ class Cost:
         columns = ("entry", "low", "typical", "high", "source")
         return [
             Rows("Cost: an estimate", COLUMNS, rows, caption),
+            self._moves(),
             *self._counted(),
             Rows("Entries of the estimate, in SI units", columns, told, words=True, folded=True),
         ]
+
+    @property
+    def ratios(self) -> dict[str, tuple[float, list[Any]]]:
+        """Energy of iPC over that of clocked BP, and what each uncertain entry makes of it."""
+        from hw_models.cost import ratio_moves
+
+        by_name = {one.what: one for one in self.estimates}
+        bp = by_name[BP]
+        return {
+            f"{what} : {BP}": (by_name[what].total() / bp.total(), ratio_moves(by_name[what], bp))
+            for what in ("automatic iPC, continuous", "automatic iPC, clocked")
+        }
+
+    def _moves(self) -> Rows:
+        """Return the entries that move the ratio of iPC to BP most."""
+        rows = tuple(
+            (
+                name,
+                f"{typical:.3g}",
+                moved.entry,
+                f"{moved.low:.3g}",
+                f"{moved.high:.3g}",
+                f"×{moved.factor:.3g}",
+            )
+            for name, (typical, moves) in self.ratios.items()
+            for moved in moves[:SHOWN]
+        )
+        columns = ("energies", "ratio", "entry", "at its low", "at its high", "moves it")
+        caption = (
+            "Each entry alone, from low to high, all others typical; the three that move a ratio "
+            "most. What both tables have alike moves in both."
+        )
+        return Rows("What moves the ratio of iPC to BP", columns, rows, caption, words=True)
 
     def _counted(self) -> list[Rows]:
         """Return the table of what was counted, if anything was."""
@@ -101,6 +135,9 @@ class Cost:
         }
 
 
+BP = "BP, clocked"
+SHOWN = 3
+"""Entries of a ratio that a table shows."""
 COUNTED = "counted in this training, mean of two chips (lowest, highest)"
 
 
@@ -111,36 +148,47 @@ def cost_of(
 
     `pulses` are those of `counted_pulses`; without them, an assumption takes their place.
     """
-    from hw_models.cost import UNNAMED_TAU, estimates
+    from hw_models.cost import estimates
 
     network = config.network.build()
     maps = [node.map for node in network.nodes if node.parents]
     if config.run.automatic or not all(isinstance(one, Dense) for one in maps):
         return None
     timing = Timing.of(config)
-    device = config.hardware.device
-    whole = device is not None and device.chip is not None
-    assumed = not whole and "tau_x" not in config.circuit.model_fields_set
-    tau = UNNAMED_TAU if assumed else config.circuit.tau_x
-    present = timing.present * timing.dt / config.circuit.tau_x * tau
+    tau, assumed = _time_constant(config)
     learning = config.learning
     batch = learning.batch or samples
     made = estimates(
         config.hardware.preset,
         network,
         steps=timing.present,
-        present=present,
+        present=timing.present * timing.dt / config.circuit.tau_x,
+        tau_x=tau,
         batch=batch,
         batches=max(1, samples // batch) * learning.epochs,
         carry=config.schedule.init == "carry",
         pulses={rule: _entry(one, batch) for rule, one in (pulses or {}).items()},
     )
-    return Cost(samples * learning.epochs, tau, assumed, tuple(made), pulses)
+    return Cost(samples * learning.epochs, tau.typical, assumed, tuple(made), pulses)
+
+
+def _time_constant(config: Config) -> tuple[Any, bool]:
+    """Return the time constant as an entry, and whether nobody knows that of the chip."""
+    from hw_models.cost_entries import UNNAMED_TAU, time_constant
+
+    device, tau = config.hardware.device, config.circuit.tau_x
+    chip = device.chip if device is not None else None
+    if chip is None and "tau_x" not in config.circuit.model_fields_set:
+        return UNNAMED_TAU, True
+    if chip is None or chip["tau_x"] != tau:
+        return time_constant(tau, source="circuit.tau_x of the configuration"), False
+    told = next((text for text in chip["assumed"] if text.startswith("somas of")), "")
+    return time_constant(tau, told), False
 
 
 def _entry(counted: Pulses, batch: int) -> Any:
     """Return what was counted as the entry of a table, per device and batch."""
-    from hw_models.cost import entry
+    from hw_models.cost_entries import entry
 
     low, mean, high = (batch * number for number in counted.pulses)
     return entry(low, mean, high, COUNTED)

@@ -93,7 +93,7 @@ def search(name: str, setting: Config, run: Callable[[str, Config], Result]) -> 
         with warnings.catch_warnings():  # that a rate is too high is what a search finds out
             warnings.simplefilter("ignore", StabilityWarning)
             for together, label in _populations(setting, rungs):
-                result = run(title + label, _at_rates(setting, together))
+                result = run(title + label, at_rates(setting, together))
                 tried |= dict(zip(together, scores(result, len(together)), strict=True))
         known = sorted(tried)
         best = max(known, key=lambda rate: (tried[rate], -rate))
@@ -111,13 +111,13 @@ def _populations(setting: Config, rungs: tuple[float, ...]) -> list[tuple[tuple[
     return [((rate,), f", {rate:g}") for rate in rungs]
 
 
-def _at_rates(setting: Config, rates: tuple[float, ...]) -> Config:
-    """Return one population with all rates; several run on torch, whose numbers are the same."""
+def at_rates(setting: Config, rates: tuple[float, ...], chips: int = CHIPS) -> Config:
+    """Return one population with all rates and so many chips, at most; never on Brian2."""
     per_write = [rate / writes(setting) for rate in rates]
     backend = "discrete" if setting.run.backend == "discrete" else "continuous"
     changes: dict[str, dict[str, Any]] = {
         "run": {"backend": backend},
-        "hardware": {"chips": min(CHIPS, setting.hardware.chips)},
+        "hardware": {"chips": min(chips, setting.hardware.chips)},
         "grid": {"alpha": per_write},
         "record": {"predictions": False},
     }

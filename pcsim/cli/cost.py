@@ -66,7 +66,11 @@ def cost(
             "another; use network.kind 'mlp', and leave run.automatic out"
         )
     if as_json:
-        typer.echo(json.dumps(estimate.numbers))
+        ratios = {
+            name: {"typical": typical, "moves": [vars(one) for one in moves]}
+            for name, (typical, moves) in estimate.ratios.items()
+        }
+        typer.echo(json.dumps({**estimate.numbers, "ratios": ratios}))
         return
     shown = estimate.tables()
     for table in shown if entries else shown[:-1]:

@@ -8,7 +8,7 @@ paired: the same chips, seeds, data and noise without the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from pcsim.variants.asked import checked
 from pcsim.variants.every_number import CHIPS
 from pcsim.variants.limit import paired
 from pcsim.variants.remedies_found import Remedies, Tried
-from pcsim.variants.trials import Trials
+from pcsim.variants.trials import Trials, built
 
 LONGER = 2.5
 """A longer presentation, in those of the check."""
@@ -165,21 +165,30 @@ def require_known(config: Config, only: Sequence[str]) -> None:
 
 def _settings(trials: Trials) -> Iterator[tuple[Any, Callable[[], Config]]]:
     """Go through all remedies that apply, with the configuration that each needs."""
-    hardware = trials.setting.hardware
-    for remedy, changes in hardware.remedies().values():
+    for remedy in with_a_place(trials.setting).values():
 
-        def changed(changes: Mapping[str, Any] = changes) -> Config:
-            return trials.on(hardware.with_pieces(changes))
+        def changed(remedy: Any = remedy) -> Config:
+            return applied(trials.setting, remedy)
 
         yield remedy, changed
+
+
+def with_a_place(setting: Config) -> dict[str, Any]:
+    """Return the remedies that a configuration has a place for: of its chip, and of its stream."""
+    found = {name: remedy for name, (remedy, _) in setting.hardware.remedies().items()}
     for one in STREAM:
-        sections = one.sections(trials.setting)
-        if sections and not _in_use(trials.setting, sections):
+        sections = one.sections(setting)
+        if sections and not _in_use(setting, sections):
+            found[one.name] = one
+    return found
 
-            def streamed(sections: Sections = sections) -> Config:
-                return adapted(trials.setting, sections)
 
-            yield one, streamed
+def applied(setting: Config, remedy: Any) -> Config:
+    """Return a configuration with a remedy that it has a place for."""
+    if isinstance(remedy, OfStream):
+        return adapted(setting, remedy.sections(setting))
+    hardware: HardwareConfig = setting.hardware
+    return built(setting, hardware.with_pieces(remedy.changes(hardware.described())))
 
 
 def _in_use(config: Config, sections: Sections) -> bool:

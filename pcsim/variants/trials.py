@@ -76,13 +76,9 @@ class Trials:
             )
         return accuracies
 
-    def on(self, hardware: Any, regime: Mapping[str, Any] | None = None) -> Config:
-        """Return the configuration with other pieces (`hw_models.Hardware`), in another regime."""
-        section: dict[str, Any] = {"preset": "ideal", "pieces": {}, "chips": 1}
-        if hardware.pieces:
-            held = Device.holding(hardware)
-            section = {"preset": held.name, "device": held, "pieces": {}}
-        return adapted(self.setting, {"hardware": section, **(regime or {})})
+    def on(self, hardware: Any) -> Config:
+        """Return the configuration with other pieces (`hw_models.Hardware`)."""
+        return built(self.setting, hardware)
 
     def accuracy(self, title: str, setting: Config) -> Array:
         """Return the accuracies (seed, chip) of a configuration."""
@@ -108,3 +104,12 @@ class Trials:
         for members in groups.values():
             for first in range(0, len(members), most):
                 yield members[first : first + most]
+
+
+def built(setting: Config, hardware: Any) -> Config:
+    """Return a configuration with other pieces (`hw_models.Hardware`), as many chips as before."""
+    section: dict[str, Any] = {"preset": "ideal", "pieces": {}, "chips": 1}
+    if hardware.pieces:
+        held = Device.holding(hardware)
+        section = {"preset": held.name, "device": held, "pieces": {}}
+    return adapted(setting, {"hardware": section})

@@ -1,25 +1,24 @@
 """The cost estimate: counts against the counter of real runs, joules against hand arithmetic."""
 
 import json
+import re
 from contextlib import nullcontext
 
 import pytest
 import torch
 
 from hw_models import ConstantDevice, Hardware, cost, known_presets, with_counters
-from hw_models.cost import (
+from hw_models.cost import Counts, Estimate, count, estimates, plainly, ratio_moves
+from hw_models.cost_entries import (
     CLOCKED,
     CONTINUOUS,
     DIGITAL,
+    PULSE,
     CostTable,
-    Counts,
     Entry,
-    Estimate,
-    count,
     entry,
-    estimates,
-    plainly,
     tables_for,
+    time_constant,
 )
 from pcsim import config
 from pcsim.backends.discrete import Discrete
@@ -98,7 +97,7 @@ PLAIN = {
     name: Entry(low=0.5 * value, typical=value, high=3 * value, source="made up")
     for name, value in {
         "mac": 1.0, "input": 2.0, "output": 3.0, "write": 4.0, "pulses": 5.0, "state": 6.0,
-        "t_read": 7.0, "t_write": 8.0, "neuron": 9.0, "weight": 10.0,
+        "t_read": 7.0, "t_write": 8.0, "neuron": 9.0, "weight": 10.0, "tau_x": 1.5,
     }.items()
 }  # fmt: skip
 ONE = Counts(macs=1, inputs=1, outputs=1, writes=100, changes=1, states=1, reads_in_turn=1,
@@ -114,8 +113,10 @@ def test_joules_are_counts_times_table():
     assert made("clocked").seconds() == 15
     assert made("clocked").total() == sum(parts.values())
     assert made("clocked").total("low") < made("clocked").total() < made("clocked").total("high")
-    assert made("continuous").seconds() == 2, "time passes as it does"
-    assert made("continuous").joules()["bias"] == 2 * 19
+    assert made("continuous").seconds() == 2 * 1.5, "two time constants pass, as they do"
+    assert made("continuous").seconds("high") == 2 * 4.5
+    assert made("continuous").joules()["bias"] == 2 * 1.5 * 19
+    assert made("clocked").seconds(at={"t_read": "high"}) == 21 + 8
     assert made("digital").joules()["writes"] == 100 * 5 * 4, "every occasion is a write"
     clocked = made("clocked")
     assert clocked.largest() == ("bias", pytest.approx(285 / 317))
@@ -123,6 +124,28 @@ def test_joules_are_counts_times_table():
     assert moved["write"] == pytest.approx((317 + 40) / (317 - 10))
     assert moved["state"] == pytest.approx((317 + 12) / (317 - 3))
     assert list(moved.values()) == sorted(moved.values(), reverse=True)
+
+
+def test_a_ratio_moves_as_its_entries_do():
+    """An entry that both tables share moves in both; counted pulses move one by one."""
+    mine = {name: PLAIN[name] for name in ("write", "pulses", "neuron", "tau_x")}
+    own = PLAIN["pulses"].model_copy(update={"typical": 2.0})
+    one = Estimate(what="one", counts=ONE, table=CostTable(name="x", mode="continuous", **mine))
+    theirs = {"write": PLAIN["write"], "pulses": own, "mac": PLAIN["mac"]}
+    other = Estimate(what="other", counts=ONE, table=CostTable(name="y", mode="clocked", **theirs))
+    # one: pulses·write + 2·tau·neuron = 20 + 27; other: pulses·write + mac = 8 + 1
+    moves = {move.entry: (move.low, move.high) for move in ratio_moves(one, other)}
+    assert moves == {
+        "write": (pytest.approx((10 + 27) / (4 + 1)), pytest.approx((60 + 27) / (24 + 1))),
+        "pulses of one": (pytest.approx((10 + 27) / 9), pytest.approx((60 + 27) / 9)),
+        "pulses of other": (pytest.approx(47 / (10 + 1)), pytest.approx(47 / (60 + 1))),
+        "neuron": (pytest.approx((20 + 13.5) / 9), pytest.approx((20 + 81) / 9)),
+        "tau_x": (pytest.approx((20 + 13.5) / 9), pytest.approx((20 + 81) / 9)),
+        "mac": (pytest.approx(47 / 8.5), pytest.approx(47 / 11)),
+    }
+    factors = [move.factor for move in ratio_moves(one, other)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[0] == pytest.approx((47 / 11) / (47 / 61))
 
 
 def test_a_published_whole_chip_lies_within_the_range():
@@ -150,19 +173,42 @@ def test_the_cycle_of_isaac_is_one_bit_on_two_bit_cells():
 
 
 def test_every_entry_rises_and_has_a_source_or_is_an_assumption():
-    for table in (CLOCKED, CONTINUOUS, DIGITAL, *tables_for("pcm"), *tables_for("cmos_capacitor")):
-        for name, one in table.entries.items():
-            assert one.low <= one.typical <= one.high, (table.name, name)
-            assert "assumption" in one.source or "20" in one.source or one.low == one.high, name
+    """Of every preset: a year or an identifier names a source, else it says what it is."""
+    founded = re.compile(r"assumption|by definition|[( ](19|20)\d\d\b|arXiv:\d{4}\.\d{4,5}")
+    for preset in known_presets():
+        for table in tables_for(preset):
+            for name, one in table.entries.items():
+                assert 0 < one.low <= one.typical <= one.high, (preset, table.name, name)
+                assert founded.search(one.source), (preset, table.name, name)
+                wide = one.low < one.high or "by definition" in one.source
+                assert wide, f"{preset}: {name} of {table.name} has no range"
+    assert not founded.search("as usual"), "control"
     with pytest.raises(ConfigError, match="must rise"):
         entry(2, 1, 3, "")
 
 
 def test_a_preset_has_the_pulse_of_its_technology():
-    assert tables_for("pcm_programmed")[0].write == cost.PULSE["pcm"]
-    assert tables_for("ecram_li")[1].write == cost.PULSE["ecram"]
-    assert tables_for("idealized")[0].write == cost.PULSE["reram"]
-    assert all(any(name.startswith(tech) for name in known_presets()) for tech in cost.PULSE)
+    assert tables_for("pcm_programmed")[0].write == PULSE["pcm"]
+    assert tables_for("ecram_li")[1].write == PULSE["ecram"]
+    assert tables_for("rram_milo")[0].write == PULSE["reram"]
+    assert tables_for("idealized")[0].write.source == "assumption: as of resistive memory"
+    assert all(any(name.startswith(tech) for name in known_presets()) for tech in PULSE)
+    assert tables_for("photonic")[1].weight.typical == 1e-3, "a heater holds it"
+    assert tables_for("photonic")[0].write != tables_for("reram_sb")[0].write
+
+
+def test_time_constants_are_known_or_assumed():
+    assert [getattr(time_constant(2.0), k) for k in ("low", "typical", "high")] == [2, 2, 2]
+    guessed = time_constant(2.0, "somas of 2 s")
+    assert (guessed.low, guessed.high, guessed.source) == (0.2, 20, "assumption: somas of 2 s")
+    of = {
+        name: cost_of(physical(config.parse(DIGITS | {"hardware": {"preset": name}})), 834)
+        for name in ("dynapse2", "brainscales2", "ecram_li")
+    }
+    taus = {name: one.estimates[0].table.tau_x for name, one in of.items()}
+    assert taus["dynapse2"].low == taus["dynapse2"].high == 20e-3
+    assert taus["brainscales2"].source.startswith("assumption: somas of 10 us")
+    assert taus["ecram_li"].source.startswith("assumption")
 
 
 def test_a_continuous_chip_pays_for_time_and_a_clocked_one_for_steps():
@@ -171,7 +217,7 @@ def test_a_continuous_chip_pays_for_time_and_a_clocked_one_for_steps():
         found = estimates("ecram_li", NETWORK, steps=steps, present=present, **given)
         return {one.what: one for one in found}
 
-    short, finer, slower = made(10, 1e-5), made(40, 1e-5), made(10, 1e-3)
+    short, finer, slower = made(10, 10), made(40, 10), made(10, 1000)
     key = "automatic iPC, continuous"
     assert finer[key].total() == short[key].total(), "steps of the simulation cost nothing"
     extra = slower[key].total() - short[key].total()
@@ -191,17 +237,19 @@ def test_a_check_has_the_times_of_its_chip():
 
     plain, whole = found(), found(hardware={"preset": "dynapse2"})
     assert plain.assumed
-    assert plain.estimates[0].counts.simulated == pytest.approx(834 * 20e-6)
+    assert plain.estimates[0].counts.simulated == pytest.approx(834 * 20)
+    assert plain.estimates[0].seconds() == pytest.approx(834 * 20e-6)
     assert not whole.assumed
-    assert whole.estimates[0].counts.simulated == pytest.approx(834 * 20 * whole.tau_x)
+    assert whole.estimates[0].seconds() == pytest.approx(834 * 20 * whole.tau_x)
     assert whole.tau_x == known_presets()["dynapse2"].chip.tau_x
     own = found(circuit={"tau_x": 0.5})
     assert (own.tau_x, own.assumed) == (0.5, False)
     assert plain.estimates[1].counts.products == 834 * 50 * 3, "20 τ_x in steps of 0.4, 3 products"
-    title, entries = plain.tables()
+    title, moves, entries = plain.tables()
+    assert len(moves.rows) == 6
     assert "estimate" in title.title
     assert "(assumption)" in title.caption
-    assert len(entries.rows) == sum(len(t.entries) for t in (CLOCKED, CONTINUOUS, DIGITAL))
+    assert len(entries.rows) == sum(len(t.entries) for t in (CLOCKED, CONTINUOUS, DIGITAL)) + 1
     flow = {"automatic": True, "backend": "continuous"}
     automatic = config.parse({**DIGITS, "learning": {"batch": 0}, "run": flow})
     assert cost_of(automatic, 100) is None
@@ -215,6 +263,7 @@ def test_the_command_runs_nothing_and_prints_the_estimate(capsys):
     assert "on a clocked array automatic iPC takes" in printed
     app(["cost", "--json"], standalone_mode=False)
     numbers = json.loads(capsys.readouterr().out)
+    assert numbers["ratios"]["automatic iPC, clocked : BP, clocked"]["moves"][0]["low"] > 0
     assert numbers["BP, clocked"]["joules"]["low"] < numbers["BP, clocked"]["joules"]["high"]
 
 
@@ -270,7 +319,9 @@ def test_counted_pulses_take_the_place_of_the_assumption(capsys):
     assert tables["BP, digital"] == 1
     assert {one.table.pulses.typical for one in plain.estimates} == {1.0}
     assert cost_.sentence.endswith("pulses were counted")
-    assert len(cost_.tables()) == 3
+    assert len(cost_.tables()) == 4
+    named = [move.entry for _, moves in cost_.ratios.values() for move in moves]
+    assert "pulses of BP, clocked" in named, "what was counted is each rule's own"
     with pytest.raises(UnsupportedError, match="none to count"):
         app(["cost", "--hardware", "dynapse2", "--measure"], standalone_mode=False)
 

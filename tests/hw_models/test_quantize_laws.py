@@ -156,6 +156,29 @@ def test_pair_at_rest_has_the_spread_of_two_leaks():
     assert float(zero.std()) == pytest.approx(0.1 * 0.25 * np.sqrt(2), rel=0.03)
 
 
+def test_pairs_fill_one_after_the_other():
+    """Four pairs of two states: nine values, each taken by nearness; one pair has three."""
+    w = tensor(np.linspace(-1.3, 1.3, 105))
+    _, read = transform(ConductancePair(levels=2, on_off=2.5, pairs=4), (1, 105))
+    nearest = np.clip(np.floor(np.abs(w.numpy().ravel()) * 4 + 0.5), 0, 4) / 4
+    expected = np.sign(w.numpy().ravel()) * nearest
+    np.testing.assert_allclose(read(w).numpy().ravel(), expected, atol=1e-12)
+    _, single = transform(ConductancePair(levels=2, on_off=2.5), (1, 105))
+    assert len(np.unique(single(w).numpy().round(9))) == 3
+
+
+def test_the_spread_of_several_pairs_is_that_of_independent_devices():
+    """k of n pairs are on: variance (k (1 + off)² + (2n − k) off²) σ²/n²."""
+    n, sigma, off = 4, 0.1, 1 / 1.5
+    piece = ConductancePair(levels=2, on_off=2.5, pairs=n, spread=sigma)
+    _, read = transform(piece, (100, 400))
+    for k in (0, 2, 4):
+        seen = read(torch.full((1, 100, 400), k / n, dtype=torch.float64))
+        expected = sigma / n * np.sqrt(k * (1 + off) ** 2 + (2 * n - k) * off**2)
+        assert float(seen.mean()) == pytest.approx(k / n, abs=0.003)
+        assert float(seen.std()) == pytest.approx(expected, rel=0.02), k
+
+
 def test_states_on_a_grid():
     _, velocity = transform(QuantizedStates(bits=4, range=0.7), (3,), dt=0.5)
     x = tensor([0.1, 0.3, 0.6])

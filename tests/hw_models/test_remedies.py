@@ -53,6 +53,30 @@ def test_a_matched_range_comes_with_its_own_pulses():
     assert "range matched, accumulator of 50 pulses" not in again
 
 
+def test_ranges_are_those_of_devices_words_and_pairs():
+    for name, piece in (
+        ("reram_sb", "device"),
+        ("dynapse2_on_chip", "weights"),
+        ("sot_mram", "junctions"),
+    ):
+        chip = preset(name)
+        assert describe(chip, applicable(chip)["range halved"][1]).pieces[piece].range == 0.5
+        narrow = describe(chip, applicable(chip)["range matched"][1])
+        assert narrow.pieces[piece].range == 0.3
+        assert "range matched" not in applicable(narrow), "it is no wider than that"
+    inside = applicable(preset("pcm"))["range matched"][1]
+    assert describe(preset("pcm"), inside).pieces["device"].device.range == 0.3
+
+
+def test_four_pairs_are_four_times_the_devices():
+    chip = preset("sot_mram")
+    remedy, changes = applicable(chip)["4 pairs per weight"]
+    assert describe(chip, changes).pieces["junctions"].pairs == 4
+    assert remedy.devices == 2 * 4 - 2
+    assert "4 pairs per weight" not in applicable(describe(chip, changes))
+    assert "4 pairs per weight" not in applicable(preset("reram_sb"))
+
+
 def test_a_buffered_fast_array_writes_whole_pulses_of_the_slow_one():
     changes = applicable(preset("ecram_li"))["fast array with buffer"][1]
     assert changes["buffer"]["threshold"] == pytest.approx(0.002)

@@ -90,10 +90,15 @@ MUTANTS: list[Mutant] = [
         "hw_models/cost.py",
         "tests/hw_models/test_cost.py",
         ('if self.table.mode == "digital" else counts.changes', "if True else counts.changes"),
-        ('if self.table.mode == "continuous":', "if False:"),
+        ('if table.mode == "continuous":', "if False:"),
+        ("if all(sides[0]) and here[name] != there[name]:", "if all(sides[0]):"),
         ("sum(a * ceil(b / TILE[1])", "sum(a * ceil(b / TILE[0])"),
         ('start = 0 if rule == "bp" or carry else 1', 'start = 0 if rule == "bp" else 1'),
-        ("UNNAMED_TAU = 1e-6", "UNNAMED_TAU = 1e-5"),
+    ),
+    *_in(
+        "hw_models/cost_entries.py",
+        "tests/hw_models/test_cost.py",
+        ("UNNAMED_TAU = entry(0.1e-6, 1e-6", "UNNAMED_TAU = entry(0.1e-6, 2e-6"),
         ("        58.6e-15,", "        1.8e-15,"),
     ),
     *_in(
