@@ -84,6 +84,24 @@ static inline float ln_float(uint32_t word)
     return (float)(k - 32) * 0.6931472f + 2.0f * s * p;
 }
 
+/* What the square of a normal number from this word cannot exceed, whatever its angle:
+ * -2 ln(v/2^32) <= 2 ln 2 (32 - n) for v >= 2^n, and 2 ln 2 < 1.39, by far more than round-off */
+static inline double reach_double(uint32_t word)
+{
+    const double v = (double)word + 0.5;
+    int64_t bits;
+    memcpy(&bits, &v, 8);
+    return 1.39 * (double)(1023 + 32 - (bits >> 52));
+}
+
+static inline float reach_float(uint32_t word)
+{
+    const float v = (float)word + 0.5f;
+    int32_t bits;
+    memcpy(&bits, &v, 4);
+    return 1.39f * (float)(127 + 32 - (bits >> 23));
+}
+
 /* cos and sin of a turn word/2^32: the nearest quarter turn is exact, the rest is within pi/4 */
 static inline void turn_double(uint32_t word, double *c, double *s)
 {
@@ -133,7 +151,7 @@ static inline void turn_float(uint32_t word, float *c, float *s)
     *s = (quarter & 2u) ? -odd : odd;
 }
 
-#define FILL(REAL, LN, TURN, ROOT, UNIFORM)                                                        \
+#define FILL(REAL, LN, REACH, TURN, ROOT, UNIFORM)                                                 \
     static void normals_##REAL(uint32_t in[4][CHUNK], int blocks, REAL *out)                       \
     {                                                                                              \
         for (int i = 0; i < blocks; i++) {                                                         \
@@ -154,9 +172,17 @@ static inline void turn_float(uint32_t word, float *c, float *s)
             for (int lane = 0; lane < 4; lane++)                                                   \
                 out[4 * i + lane] = UNIFORM(in[lane][i]);                                          \
     }                                                                                              \
-    /* out: chips rows of `count` numbers, for the elements first, first + 1, ... of each key */   \
+    static void reaches_##REAL(uint32_t in[4][CHUNK], int blocks, REAL *out)                       \
+    {                                                                                              \
+        for (int i = 0; i < blocks; i++) {                                                         \
+            out[4 * i] = out[4 * i + 1] = ROOT(REACH(in[0][i]));                                   \
+            out[4 * i + 2] = out[4 * i + 3] = ROOT(REACH(in[2][i]));                               \
+        }                                                                                          \
+    }                                                                                              \
+    /* law: 0 uniform, 1 normal, 2 what the size of each normal number cannot exceed.              \
+     * out: chips rows of `count` numbers, for the elements first, first + 1, ... of each key */   \
     void fill_##REAL(REAL *out, const uint64_t *keys, int64_t chips, int64_t count, uint64_t step, \
-                     uint64_t first, int normal)                                                   \
+                     uint64_t first, int law)                                                      \
     {                                                                                              \
         uint32_t raw[4][CHUNK];                                                                    \
         REAL made[4 * CHUNK];                                                                      \
@@ -171,8 +197,10 @@ static inline void turn_float(uint32_t word, float *c, float *s)
                 /* whole vectors: a few numbers more than asked for cost nothing */                \
                 const int blocks = (int)((skip + take + 31) / 32 * 8);                             \
                 words(keys[chip], step, block, blocks, raw);                                       \
-                if (normal)                                                                        \
+                if (law == 1)                                                                      \
                     normals_##REAL(raw, blocks, made);                                             \
+                else if (law)                                                                      \
+                    reaches_##REAL(raw, blocks, made);                                             \
                 else                                                                               \
                     uniforms_##REAL(raw, blocks, made);                                            \
                 memcpy(row + done, made + skip, (size_t)take * sizeof(REAL));                      \
@@ -186,8 +214,8 @@ static inline void turn_float(uint32_t word, float *c, float *s)
 #define UNIFORM_DOUBLE(word) (((double)(word) + 0.5) * (1.0 / 4294967296.0))
 #define UNIFORM_FLOAT(word) (((float)((word) >> 8) + 0.5f) * (1.0f / 16777216.0f))
 
-FILL(double, ln_double, turn_double, sqrt, UNIFORM_DOUBLE)
-FILL(float, ln_float, turn_float, sqrtf, UNIFORM_FLOAT)
+FILL(double, ln_double, reach_double, turn_double, sqrt, UNIFORM_DOUBLE)
+FILL(float, ln_float, reach_float, turn_float, sqrtf, UNIFORM_FLOAT)
 
 void philox_words(uint64_t key, uint64_t step, uint64_t block, uint32_t out[4])
 {

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pcsim.native.formula import Node, names, replaced, symbol, walk
-from pcsim.native.quiet import COSTS, Quiet, quiet
+from pcsim.native.quiet import COSTS, Quiet, possible, quiet
 from pcsim.native.writer import Array, Writer
 
 LINE = 1024
 """Elements of an array that are treated together, with the noise that they need."""
+LAWS = {"uniform": 0, "normal": 1, "reach": 2}
+"""What `FILL_REAL` fills an array with."""
 
 
 class Noise(Protocol):
@@ -53,6 +55,17 @@ class Elements:
     offset: str = ""
     """Added to the number of an element where random numbers are drawn: `first + `."""
 
+    def loop(self, lines: Sequence[str], clause: str = "") -> list[str]:
+        """Return what is done with every element of a band."""
+        return [
+            "for (int i = i0; i < i0 + rows; i++) {",
+            *self.row,
+            f"#pragma omp simd{clause}",
+            f"for (int j = 0; j < {self.pre}; j++) {{",
+            *lines,
+            "}\n}",
+        ]
+
     def at(self, text: str) -> str:
         """Return what is written of element (i, j) for an element e, whose row is not asked for."""
         return text.replace(f"[i*{self.pre} + j]", "[e]")
@@ -89,17 +102,12 @@ class Devices(Writer):
         self.body += self._bands(array)
 
     def _bands(self, array: Elements, after: Sequence[str] = ()) -> list[str]:
-        post, pre, rows = array.post, array.pre, array.rows
+        post, rows = array.post, array.rows
         return [
             f"for (int i0 = 0; i0 < {post}; i0 += {rows}) {{",
             f"const int rows = i0 + {rows} <= {post} ? {rows} : {post} - i0;",
             *array.band,
-            "for (int i = i0; i < i0 + rows; i++) {",
-            *array.row,
-            "#pragma omp simd",
-            f"for (int j = 0; j < {pre}; j++) {{",
-            *array.inner,
-            "}\n}",
+            *array.loop(array.inner),
             *after,
             "}",
         ]
@@ -115,19 +123,20 @@ class Devices(Writer):
     def _fill(self, array: Elements, c: str, law: str) -> str:
         return (
             f"FILL_REAL({c}, {c}_keys, 1, (int64_t)rows * {array.pre}, step, "
-            f"{array.offset}(uint64_t)i0 * {array.pre}, {int(law == 'normal')});"
+            f"{array.offset}(uint64_t)i0 * {array.pre}, {LAWS[law]});"
         )
 
     def _where_something_happens(
         self, array: Elements, roots: list[Node], still: Quiet, noise: Sequence[Noise]
     ) -> None:
         """Compute gates everywhere, and all the rest only where one is open."""
+        if still.clock:
+            self._between_ticks(array, still.clock)
         pre, local, inner = array.pre, array.local, array.inner
         size, here = array.size, f"[(i - i0)*{pre} + j]"
-        in_gates = names(*still.gates)
-        self._draw_all(array, [each for each in noise if f"${each.variable}" in in_gates])
-        values = self.emit([*still.gates, *still.roots], array.symbols(local), inner, moves=local)
-        gates, rest = values[: len(still.gates)], values[len(still.gates) :]
+        opens = self._that_open(array, still.gates, noise)
+        values = self.emit([*opens, *still.roots], array.symbols(local), inner, moves=local)
+        gates, rest = values[: len(opens)], values[len(opens) :]
         busy, open_, count = self._fresh("busy"), self._fresh("open"), self._fresh("count")
         self._bytes(busy, size, 1)
         self._bytes(open_, size, 4)
@@ -137,7 +146,7 @@ class Devices(Writer):
         inner.append(f"{busy}{here} = (uint8_t)works;")
         kept, held = {}, dict[str, str]()
         for number_, (gate, value) in enumerate(zip(still.gates, gates, strict=True)):
-            if gate.kind != "symbol":
+            if gate.kind != "symbol" and opens[number_] is gate:
                 c = self._fresh("gate")
                 self._scratch(c, size)
                 inner.append(f"{c}{here} = {value};")
@@ -161,17 +170,57 @@ class Devices(Writer):
         few = self._at_open(array, whole, held, drawn, open_, count)
         take = f"INDICES({busy}, rows * {pre}, i0 * {pre}, {open_});"
         if (worth := _worth(whole)) == 1:
-            self.body += self._bands(array, [f"const int {count} = {take}", *few])
-            return
-        after = [
-            f"const int {count} = OPEN({busy}, rows * {pre});",
-            f"if ({count} * {worth} < rows * {pre}) {{\n{take}",
-            *few,
-            "} else {",
-            *self._at_all(array, whole, held, drawn, busy),
-            "}",
-        ]
+            after = [f"const int {count} = {take}", *few]
+        else:
+            after = [
+                f"const int {count} = OPEN({busy}, rows * {pre});",
+                f"if ({count} * {worth} < rows * {pre}) {{\n{take}",
+                *few,
+                "} else {",
+                *self._at_all(array, whole, held, drawn, busy),
+                "}",
+            ]
+        if still.clock:
+            after.append("}")
         self.body += self._bands(array, after)
+
+    def _that_open(
+        self, array: Elements, gates: Sequence[Node], noise: Sequence[Noise]
+    ) -> list[Node]:
+        """Return what says where gates may be open, with the noise drawn that this needs.
+
+        Where normal noise decides, what it reaches at the most is known from half of its words.
+        """
+        reach = {
+            f"${each.variable}": symbol(f"$reach_{each.variable}")
+            for each in noise
+            if each.law == "normal"
+        }
+        opens = [possible(gate, reach) or gate for gate in gates]
+        used = names(*opens)
+        self._draw_all(array, [each for each in noise if f"${each.variable}" in used])
+        for each in noise:
+            if (name := f"$reach_{each.variable}") in used:
+                c = self._noise(each.key, array.size)
+                array.band.append(self._fill(array, c, "reach"))
+                array.local[name] = f"{c}[(i - i0)*{array.pre} + j]"
+        return opens
+
+    def _between_ticks(self, array: Elements, clock: Quiet) -> None:
+        """Begin a band with what is left of it where no clock ticks; what follows is else."""
+        known, ticks = array.symbols(array.local), self._fresh("ticks")
+        count, work = list[str](), list(array.inner)
+        gates = self.emit(clock.gates, known, count, moves=array.local)
+        count.append(f"{ticks} |= {' || '.join(f'{gate} != R(0.0)' for gate in gates)};")
+        values = self.emit(clock.roots, known, work, moves=array.local)
+        work += [f"{to} {v};" for to, v in zip(array.targets, values, strict=True)]
+        array.band += [
+            f"int {ticks} = 0;",
+            *array.loop(count, f" reduction(|:{ticks})"),
+            f"if (!{ticks}) {{",
+            *array.loop(work),
+            "} else {",
+        ]
 
     def _at_all(
         self,
@@ -193,8 +242,7 @@ class Devices(Writer):
             place, _, how = to.rpartition(" ")
             rest = "R(0.0)" if how == "+=" else place
             work.append(f"{to} {busy}{here} ? {value} : {rest};")
-        loop = ["for (int i = i0; i < i0 + rows; i++) {", "#pragma omp simd"]
-        return [*before, *loop, f"for (int j = 0; j < {array.pre}; j++) {{", *work, "}\n}"]
+        return [*before, *array.loop(work)]
 
     def _at_open(
         self,
@@ -226,7 +274,7 @@ class Devices(Writer):
                     key, law = self._fresh("key"), drawn.law.upper()
                     self._pointer(Array("keys", drawn.key, ""), f"{key}s", 1, "const uint64_t")
                     self.head.append(f"const uint64_t {key} = {key}s[0];")
-                    at = f"{array.offset}(uint64_t){open_}[b]"
+                    given = f"{key}, step, {array.offset}0, {open_}, {count}, {c}"
                     all_ = self._fresh("all")
                     self._scratch(all_, size)
                     keys = Array("keys", drawn.key, "")
@@ -234,8 +282,7 @@ class Devices(Writer):
                     # Four numbers cost as much as one: where many are needed, all are drawn.
                     before.extend(
                         [
-                            f"if ({count} * 4 < rows * {array.pre}) {{\n#pragma omp simd\n{loop}",
-                            f"{c}[b] = {law}_AT({key}, step, {at});",
+                            f"if ({count} * 4 < rows * {array.pre}) {{\nSOME_{law}({given});",
                             f"}} else {{\n{self._fill(array, all_, drawn.law)}",
                             f"{loop} {c}[b] = {all_}[{open_}[b] - i0 * {array.pre}];\n}}",
                         ]

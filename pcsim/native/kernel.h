@@ -207,25 +207,32 @@ static inline REAL CLIP(REAL x, REAL low, REAL high)
     return above > high ? high : above;
 }
 
-/* The number of one element, as `fill` gives it. */
-static inline REAL NORMAL_AT(uint64_t key, uint64_t step, uint64_t element)
+/* The numbers of some elements, as `fill` gives them; whole vectors of 16. Not part of what calls
+ * them: one piece of vector code for all.
+ */
+#define SOME(name, value)                                                                          \
+    static __attribute__((noinline, unused)) void name(uint64_t key, uint64_t step,                \
+        uint64_t first, const int32_t *restrict which, int count, REAL *restrict out)              \
+    {                                                                                              \
+        _Pragma("omp simd") for (int n = 0; n < (count + 15) / 16 * 16; n++)                       \
+        {                                                                                          \
+            const uint64_t element = first + (uint64_t)which[n], block = element >> 2;             \
+            PHILOX(key, step, block)                                                               \
+            out[n] = value;                                                                        \
+        }                                                                                          \
+    }
+static inline __attribute__((always_inline)) REAL normal_of(
+    uint64_t element, uint32_t radius, uint32_t angle)
 {
-    const uint64_t block = element >> 2;
-    PHILOX(key, step, block)
-    const uint32_t radius = (uint32_t)(element & 2 ? c : a), angle = (uint32_t)(element & 2 ? d : b);
     REAL cosine, sine;
     TURN(angle, &cosine, &sine);
     const REAL size = SQRT((REAL)-2 * LN(radius));
     return size * (element & 1 ? sine : cosine);
 }
-
-static inline REAL UNIFORM_AT(uint64_t key, uint64_t step, uint64_t element)
-{
-    const uint64_t block = element >> 2;
-    PHILOX(key, step, block)
-    const uint64_t low = element & 1 ? b : a, high = element & 1 ? d : c;
-    return UNIFORM((uint32_t)(element & 2 ? high : low));
-}
+SOME(SOME_NORMAL,
+    normal_of(element, (uint32_t)(element & 2 ? c : a), (uint32_t)(element & 2 ? d : b)))
+SOME(SOME_UNIFORM,
+    UNIFORM((uint32_t)(element & 2 ? (element & 1 ? d : c) : (element & 1 ? b : a))))
 
 /* How many n < count have busy[n] == 1 */
 static inline int OPEN(const uint8_t *restrict busy, int count)

@@ -53,6 +53,24 @@ def test_compiled_and_torch_give_the_same_bits(dtype, law):
         assert torch.equal(ours, counter.by_torch(KEYS, step, law, count, first, dtype))
 
 
+@pytest.mark.parametrize("name", ["float", "double"])
+def test_no_normal_number_exceeds_its_reach(name):
+    """The reach is known from half of the words, and no more than it must be."""
+    if (code := counter.compiled().code) is None:
+        pytest.skip(counter.compiled().reason)
+    count, made = 1 << 18, {}
+    fill, kind = getattr(code, f"fill_{name}"), np.float32 if name == "float" else np.float64
+    for which, law in (("normal", 1), ("reach", 2)):
+        made[which] = np.empty(count, dtype=kind)
+        at = (ctypes.c_void_p(made[which].ctypes.data), ctypes.c_void_p(KEYS[3:].ctypes.data))
+        sizes = (ctypes.c_int64(1), ctypes.c_int64(count))
+        fill(*at, *sizes, ctypes.c_uint64(5), ctypes.c_uint64(3), ctypes.c_int(law))
+    size, reach = np.abs(made["normal"]), made["reach"]
+    assert (size <= reach).all()
+    assert (size > 0.98 * reach).sum() > 100
+    assert (size > np.roll(reach, 7)).any(), "control: the reach of another"
+
+
 def test_an_element_is_the_same_in_any_part():
     like = torch.empty(4, 100, dtype=torch.float64)
     whole = counter.fill(like.shape, KEYS, 9, "normal", like)
