@@ -24,7 +24,7 @@ from pcsim.datasets.registry import entry
 from pcsim.store import Result, Variable
 
 from ..common import keeping, scaled
-from . import drawing, laws, report
+from . import drawing, laws, overview, report
 from .cell import measured
 from .points import Point, Setting, points, presentations, reference
 
@@ -222,7 +222,7 @@ def predicted(setting: Setting, present: float, found: dict[Point, Result]) -> d
 
 SHOWN = scaled.Shown(
     report.tables,
-    drawing.FIGURES,
+    {**drawing.FIGURES, "_overview": overview.overview},
     report.rows,
     "what was predicted before",
     {"_laws": report.errors},
