@@ -109,7 +109,8 @@ def bits(axes: Axes, atlas: Atlas) -> None:
 
 def legend(axes: Axes, where: str) -> None:
     """Add a legend that hides what is behind it."""
-    axes.legend(fontsize=8, loc=where, frameon=True, framealpha=0.9, edgecolor="white")
+    shown = axes.legend(fontsize=8, loc=where)
+    shown.get_frame().set(alpha=0.9, edgecolor="white")
 
 
 def depth(axes: Axes, atlas: Atlas) -> None:
