@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite, sqrt
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -107,10 +108,11 @@ def bits(axes: Axes, atlas: Atlas) -> None:
     legend(axes, "upper right")
 
 
-def legend(axes: Axes, where: str) -> None:
+def legend(axes: Axes, where: Literal["upper left", "upper right"]) -> None:
     """Add a legend that hides what is behind it."""
-    shown = axes.legend(fontsize=8, loc=where)
-    shown.get_frame().set(alpha=0.9, edgecolor="white")
+    frame = axes.legend(fontsize=8, loc=where).get_frame()
+    frame.set_alpha(0.9)
+    frame.set_edgecolor("white")
 
 
 def depth(axes: Axes, atlas: Atlas) -> None:
