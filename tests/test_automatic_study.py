@@ -10,7 +10,7 @@ from matplotlib.image import imread
 from pcsim import store
 from pcsim.datasets import locate
 from pcsim.errors import InterruptedRunError
-from pcsim.experiments.automatic import drawing, laws, predictions, report, study
+from pcsim.experiments.automatic import corners, drawing, judging, laws, predictions, report, study
 from pcsim.experiments.automatic.atlas import Atlas
 from pcsim.experiments.automatic.points import (
     FAULTS,
@@ -131,6 +131,44 @@ def test_errors_that_commands_quote_are_those_of_the_kept_map():
         assert list(csv.DictReader(lines)) == report.errors(kept)
 
 
+def test_a_few_points_on_full_sets_have_a_table_and_a_figure_of_their_own(tmp_path):
+    """A row for each point, ideal ones first; what is judged is what was predicted for them."""
+    setting = NOISE.model_copy(
+        update={"corners": True, "sizes": {"noise": (0.2,)}, "presents": (4.0, 8.0)}
+    )
+    result = losing(setting, lambda x: 0.25 * x)
+    lines = corners.rows(result)
+    assert [(one["chip"], one["T/τ_x"]) for one in lines[:2]] == [("ideal", "4"), ("ideal", "8")]
+    noisy = next(one for one in lines if one["chip"] == "noise of each error 0.2")
+    assert noisy["lost, points"] == "5.0 (5.0 to 5.0)"
+    assert study.shown(result) is study.CORNERS
+    assert study.shown(losing(NOISE, lambda x: x)) is study.MAP
+    assert corners.draw(result, tmp_path / "c.png").stat().st_size > 5000
+    verdicts = {c.text: c.verdict for c in judging.judge(result)}
+    assert len(verdicts) == len(predictions.CORNERS)
+    (noise,) = (v for text, v in verdicts.items() if text.startswith("noise of each error 0.2"))
+    assert noise is Verdict.OPEN, "exactly the five points that were said"
+
+
+def test_bits_that_do_not_depend_on_the_rate(monkeypatch):
+    """Losses that know no rate: the same bits; losses that double with it: not."""
+    sizes = {"stochastic": (4, 6, 8, 10)}
+    setting = NOISE.model_copy(
+        update={"sizes": sizes, "rate_sizes": sizes, "cut_rates": (0.025, 0.4)}
+    )
+    monkeypatch.setattr(predictions, "PREDICTIONS", (predictions.Steady("stochastic", 1.0, "a"),))
+    steady = losing(setting, lambda bits: 2.0 ** (-bits + 2))
+    assert [c.verdict for c in judging.judge(steady)] == [Verdict.HOLDS]
+    atlas = Atlas.of(steady)
+    worse = [atlas.rows[p] for p in atlas.along("stochastic", rate=0.4)]
+    steady["accuracy"][worse] -= 0.1
+    assert [c.verdict for c in judging.judge(steady)] == [Verdict.OPEN], "beyond all bits tried"
+    steady["accuracy"][worse] += 0.1
+    ends = [atlas.rows[p] for p in atlas.along("stochastic", rate=0.4) if p.size in (6, 8)]
+    steady["accuracy"][ends] -= 0.05
+    assert [c.verdict for c in judging.judge(steady)] == [Verdict.FAILS]
+
+
 def test_predictions_are_judged_by_numbers(monkeypatch):
     wanted = (
         predictions.Loses("noise", 0.2, 1.0, True, "a"),
@@ -138,9 +176,9 @@ def test_predictions_are_judged_by_numbers(monkeypatch):
         predictions.Loses("tau", 0.4, 1.0, True, "c"),
     )
     monkeypatch.setattr(predictions, "PREDICTIONS", wanted)
-    verdicts = [c.verdict for c in report.judge(losing(NOISE, lambda x: 0.1 * x))]
+    verdicts = [c.verdict for c in judging.judge(losing(NOISE, lambda x: 0.1 * x))]
     assert verdicts == [Verdict.FAILS, Verdict.HOLDS, Verdict.OPEN]
-    mild = [c.verdict for c in report.judge(losing(NOISE, lambda x: 0.01 * x))]
+    mild = [c.verdict for c in judging.judge(losing(NOISE, lambda x: 0.01 * x))]
     assert mild == [Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN]
 
 
@@ -153,7 +191,7 @@ def test_what_a_longer_presentation_changes_is_open_below_all_sizes(monkeypatch,
     same = predictions.Moves("noise", 0.9, 1.1, "a")
     more = predictions.Moves("noise", 1.5, 3.0, "b")
     monkeypatch.setattr(predictions, "PREDICTIONS", (same, more))
-    verdicts = [c.verdict for c in report.judge(losing(setting, lambda x: slope * x))]
+    verdicts = [c.verdict for c in judging.judge(losing(setting, lambda x: slope * x))]
     assert verdicts == [verdict, Verdict.FAILS if verdict is Verdict.HOLDS else Verdict.OPEN]
 
 

@@ -11,13 +11,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
+from scipy.stats import t
 
 from pcsim import plots
 from pcsim.store import Result
 
 from . import report
 from .atlas import Atlas
-from .points import FAULTS, Point, reference
+from .points import FAULTS, Point, presentations, reference
 
 LEVELS = (1, 3, 5)
 """Points of accuracy at which lines are drawn."""
@@ -146,11 +147,11 @@ def present(result: Result, path: Path) -> Path:
     """Draw the accuracy of an ideal chip over the presentation time, and the law of carrying."""
     atlas = Atlas.of(result)
     figure, axes = panels(2)
-    points = [Point("ideal", 0.0, t, width=atlas.setting.width) for t in atlas.setting.presents]
+    points = presentations(atlas.setting)
     times = np.array([one.present for one in points])
     each = np.array([100 * atlas.accuracy(one).mean(1) for one in points])
     held = np.array([100 * result["held_out"][atlas.rows[one]] for one in points])
-    half = 1.83 * each.std(1, ddof=1) / np.sqrt(each.shape[1])  # t(9, 95 %): ten seeds
+    half = t.ppf(0.95, each.shape[1] - 1) * each.std(1, ddof=1) / np.sqrt(each.shape[1])
     left, right = axes
     left.errorbar(times, each.mean(1), half, marker="o", color=plots.COLOURS[0], label="test")
     left.plot(times, held, "s--", color=plots.COLOURS[1], label="held out: by this it is chosen")
@@ -236,18 +237,26 @@ def over_time(result: Result, path: Path) -> Path:
 
 
 def over_networks(result: Result, path: Path) -> Path:
-    """Draw rounded writes at several rates, and lags of interneurons at several depths."""
+    """Draw rounded writes at several rates, and lags at several depths."""
     atlas = Atlas.of(result)
-    figure, (left, right) = panels(2)
-    for style, rate in enumerate((0.0, *atlas.setting.cut_rates)):
-        label = f"η = {rate:g}" if rate else "η chosen for each"
-        losses(left, atlas, atlas.along("nearest", rate=rate), style, label)
-    finish(left, "rounded writes, rate per sample η")
-    for style, depth in enumerate((2, *atlas.setting.lag_depths)):
-        points = atlas.along("inter_lag", depth=depth)
-        points = [p for p in points if reference(atlas.setting, p, atlas.present) in atlas.rows]
-        losses(right, atlas, points, style, f"{depth} weight layers")
-    finish(right, "lag of interneurons", -80)
+    rated = [name for name in atlas.setting.rate_sizes if atlas.along(name)] or ["nearest"]
+    deep = [name for name in atlas.setting.lag_sizes if name != "delay"] or ["inter_lag"]
+    wide = max(len(rated), len(deep))
+    figure = plots.Drawn(figsize=(4.3 * wide, 7.2), layout="constrained")
+    upper, lower = figure.subplots(2, wide, squeeze=False)
+    for ax, name in zip(upper, rated, strict=False):
+        for style, rate in enumerate((0.0, *atlas.setting.cut_rates)):
+            label = f"η = {rate:g}" if rate else "η chosen for each"
+            losses(ax, atlas, atlas.along(name, rate=rate), style, label)
+        finish(ax, f"{FAULTS[name].title}, rate per sample η")
+    for ax, name in zip(lower, deep, strict=False):
+        for style, depth in enumerate((2, *atlas.setting.lag_depths)):
+            points = atlas.along(name, depth=depth)
+            points = [p for p in points if reference(atlas.setting, p, atlas.present) in atlas.rows]
+            losses(ax, atlas, points, style, f"{depth} weight layers")
+        finish(ax, FAULTS[name].title, -80)
+    for axes in (upper, lower):
+        axes[0].set_ylabel("accuracy lost, points")
     return plots.save(figure, path)
 
 
@@ -255,7 +264,7 @@ def tasks(result: Result, path: Path) -> Path:
     """Draw the accuracy of the same chips on several tasks."""
     atlas = Atlas.of(result)
     setting = atlas.setting
-    names = [t for t in ("digits", *setting.tasks) if atlas.along("ideal", task=t)]
+    names = [one for one in (setting.task, *setting.tasks) if atlas.along("ideal", task=one)]
     conditions = [("ideal", 0.0, 1.0), ("ideal", 0.0, setting.long)]
     conditions += [(fault, size, 1.0) for fault, size in setting.task_faults.items()]
     figure, (axes,) = panels(1)

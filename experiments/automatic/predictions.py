@@ -1,7 +1,7 @@
 """What theory and the paper predict, written down before the study was run.
 
 Each prediction is data: a sentence, where it comes from, and the numbers that decide it. `judge`
-in `report` says afterwards which of them were wrong.
+in `judging` says afterwards which of them were wrong.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ from pcsim.datasets.registry import entry
 from pcsim.store import Result, Variable
 
 from ..common import keeping, scaled
-from . import drawing, laws, overview, report
+from . import corners, drawing, judging, laws, overview, report
+from .atlas import Atlas
 from .cell import measured
 from .points import Point, Setting, points, presentations, reference
 
@@ -162,8 +163,8 @@ def publish(
 ) -> Result:
     """Store all points with what laws predict for them, then print and draw."""
     variables, coords = as_variables(setting, present, found)
-    claims = report.judge(Result(variables, coords, {"setting": setting.model_dump_json()}))
-    return run.publish(variables, coords, claims, SHOWN)
+    whole = Result(variables, coords, {"setting": setting.model_dump_json()})
+    return run.publish(variables, coords, judging.judge(whole), shown(whole))
 
 
 def as_variables(
@@ -220,11 +221,19 @@ def predicted(setting: Setting, present: float, found: dict[Point, Result]) -> d
     }
 
 
-SHOWN = scaled.Shown(
+MAP = scaled.Shown(
     report.tables,
     {**drawing.FIGURES, "_overview": overview.overview},
     report.rows,
     "what was predicted before",
     {"_laws": report.errors},
 )
-figures = partial(scaled.redraw, __file__, SHOWN, SCALES)
+CORNERS = scaled.Shown(report.points, {"": corners.draw}, corners.rows, "what was predicted before")
+
+
+def shown(result: Result) -> scaled.Shown:
+    """Return the tables and figures of a map, or of a few points."""
+    return CORNERS if Atlas.of(result).setting.corners else MAP
+
+
+figures = partial(scaled.redraw, __file__, shown, SCALES)

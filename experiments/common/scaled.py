@@ -55,7 +55,7 @@ class Shown:
     """Lines of `NAME_SCALE.csv`, if the study has that table."""
     title: str = "the paper's claims"
     more: Mapping[str, Callable[[Result], Rows]] = field(default_factory=dict)
-    """Lines of further tables, by the end of their file names; no lines, no table."""
+    """Lines of further tables, by the end of their file names."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +123,9 @@ class Study:
             keeping.write_table(self.table, self.command, shown.rows(result))
             self.console.print(f"table: {self.table}", soft_wrap=True)
         for end, rows in shown.more.items():
-            if lines := rows(result):
-                path = self.table.with_stem(f"{self.table.stem}{end}")
-                keeping.write_table(path, self.command, lines)
-                self.console.print(f"table: {path}", soft_wrap=True)
+            path = self.table.with_stem(f"{self.table.stem}{end}")
+            keeping.write_table(path, self.command, rows(result))
+            self.console.print(f"table: {path}", soft_wrap=True)
         for end, draw in shown.figures.items():
             path = self.path.with_name(f"{self.path.stem}{end}.png")
             check_own(path)
@@ -134,12 +133,17 @@ class Study:
             self.console.print(f"figure: {draw(result, path)}", soft_wrap=True)
 
 
-def redraw(module: str, shown: Shown, scales: Mapping[str, Frozen], out: Path) -> None:
+def redraw(
+    module: str,
+    shown: Shown | Callable[[Result], Shown],
+    scales: Mapping[str, Frozen],
+    out: Path,
+) -> None:
     """Print and draw every stored result of a study again: those in `out`, else those kept.
 
     Main arguments:
         module: the file of the study; results are kept in its folder.
-        shown: what is made from a result.
+        shown: what is made from a result, or a function that says it for each.
         scales: those of the study.
         out: the folder for tables and figures.
     """
@@ -156,7 +160,8 @@ def redraw(module: str, shown: Shown, scales: Mapping[str, Frozen], out: Path) -
         scale = str(store.attributes(path)["scale"])
         study = Study(name, scale, scales[scale], out, terminal())
         check_own(study.table, keeping.first_line(study.command))
-        study.show(store.load(path), shown)
+        result = store.load(path)
+        study.show(result, shown if isinstance(shown, Shown) else shown(result))
 
 
 def begin(name: str, scales: Mapping[str, Frozen], scale: str, out: Path) -> Study:

@@ -140,8 +140,8 @@ def rows() -> Iterator[Row]:
     """Time every study at the scale that decides."""
     rules = ("BP", "PC", "iPC")
     one = cnn.SCALES[SCALE]
-    task = cnn.task_of(one, one.data[-1])  # its pictures are as large as those of the other sets
-    yield from pictures("cnn_classification", "each set", task, rules, one.budget)
+    for name in one.data:
+        yield from pictures("cnn_classification", name, cnn.task_of(one, name), rules, one.budget)
     two = alexnet.SCALES[SCALE]
     for name, full in (("all", two), ("one set, full network", alexnet.SCALES["paper"])):
         budget = two.budget if full is two else two.budget.model_copy(update={"seeds": (0,)})
