@@ -333,7 +333,7 @@ class ErrorFlow:
                 for name in named if self.circuit.weight_decay else ():
                     if name.startswith("w"):
                         named[name].sub_(source[name], alpha=self.circuit.weight_decay)
-            rates.append(gradient / self.tau_w)
+            rates.append(gradient.div_(self.tau_w))
         return rates
 
     def _arrays(self) -> list[tuple[list[dict[str, Tensor]], Tensor]]:

@@ -9,6 +9,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from pcsim.grammar import names_in, parsed
 from pcsim.substrate.in_place import functions, rewritten
+from pcsim.substrate.simplified import simplified
 
 Value = float | Tensor
 
@@ -93,6 +95,39 @@ def _checked(text: str) -> tuple[str, frozenset[str]]:
     return ast.unparse(body), frozenset(names_in(body))
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A function of the symbols that are not fixed."""
+
+    of: Callable[[Mapping[str, Value]], Value]
+    names: frozenset[str]
+    """What it needs."""
+    plain: bool
+    """It returns one of its symbols, or a fixed value, itself."""
+
+    def __call__(self, symbols: Mapping[str, Value]) -> Value:
+        """Return the value; a number, where it depends on no tensor."""
+        return self.of(symbols)
+
+
+def _evaluator(
+    text: str, tree: ast.expr, fixed: Mapping[str, Value]
+) -> Callable[[Mapping[str, Value]], Value]:
+    """Return a function that evaluates a tree, and computes a part that occurs again only once."""
+    body = ast.Expression(rewritten(_Share(tree).visit(tree)))
+    code = compile(ast.fix_missing_locations(body), f"<{text}>", "eval")
+    scope = _GLOBALS | FUNCTIONS | _IN_PLACE | dict(fixed)
+    comparing = "int" in text
+
+    def evaluate(symbols: Mapping[str, Value]) -> Value:
+        known = dict[str, Any](symbols)
+        if comparing:  # 0 and 1 times a number is rounded to the precision of the 0 and 1
+            known["int"] = partial(_indicator, dtype=_precision(symbols))
+        return eval(code, scope, known)  # type: ignore[no-any-return]
+
+    return evaluate
+
+
 class Expression:
     """A checked expression; `names` are the symbols it needs."""
 
@@ -106,24 +141,16 @@ class Expression:
         return ast.parse(self._plain, mode="eval").body
 
     def bind(self, fixed: Mapping[str, Value]) -> Callable[[Mapping[str, Value]], Value]:
-        """Return a function of the other symbols; what depends on `fixed` alone is computed now.
-
-        A part that occurs several times is computed once.
-        """
+        """Return a function of the other symbols; what depends on `fixed` alone is computed now."""
         hoist = _Hoist(fixed)
-        hoisted = hoist.visit(self._tree)
-        body = ast.Expression(rewritten(_Share(hoisted).visit(hoisted)))
-        code = compile(ast.fix_missing_locations(body), f"<{self.text}>", "eval")
-        scope = FUNCTIONS | _IN_PLACE | dict(fixed) | hoist.values
-        comparing = "int" in self.text
+        return _evaluator(self.text, hoist.visit(self._tree), dict(fixed) | hoist.values)
 
-        def evaluate(symbols: Mapping[str, Value]) -> Value:
-            known = {**scope, **symbols}
-            if comparing:  # 0 and 1 times a number is rounded to the precision of the 0 and 1
-                known["int"] = partial(_indicator, dtype=_precision(symbols))
-            return eval(code, dict(_GLOBALS), known)  # type: ignore[no-any-return]
-
-        return evaluate
+    def filled(self, fixed: Mapping[str, Value]) -> Filled:
+        """Return the same as `bind`, without what these values make void."""
+        hoist = _Hoist(fixed)
+        tree, values = simplified(hoist.visit(self._tree), dict(fixed) | hoist.values)
+        names, plain = frozenset(names_in(tree)), isinstance(tree, ast.Name)
+        return Filled(_evaluator(self.text, tree, values), names, plain)
 
     def renamed(self, names: Mapping[str, str]) -> str:
         """Return the text with symbols replaced by other text, in brackets where needed."""
@@ -165,9 +192,20 @@ class _Share(ast.NodeTransformer):
     def __init__(self, tree: ast.expr) -> None:
         self._keys: dict[int, int] = {}
         _number(tree, self._keys, {})
-        parts = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp | ast.UnaryOp | ast.Call)]
-        self._counts = Counter(self._keys[id(part)] for part in parts)
+        self._counts: Counter[int] = Counter()
+        self._count(tree)
         self._names: dict[int, str] = {}
+
+    def _count(self, node: ast.AST) -> None:
+        """Count uses; what is inside a part that occurs again is used by it once."""
+        key = self._keys[id(node)]
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call):
+            self._counts[key] += 1
+            if self._counts[key] > 1:
+                return
+        for child in ast.iter_child_nodes(node):
+            if id(child) in self._keys:
+                self._count(child)
 
     def visit(self, node: ast.AST) -> Any:
         key = self._keys[id(node)]

@@ -49,11 +49,14 @@ def _binary(operation: Callable[..., Tensor]) -> Callable[[Any, Any, int], Any]:
                 return operation(left, right, out=left)
             if scratch & 2 and isinstance(right, Tensor) and _covers(right, left):
                 return operation(left, right, out=right)
-        elif scratch & 2 and isinstance(right, Tensor) and operation in (torch.add, torch.mul):
-            return operation(right, left, out=right)
+        elif scratch & 2 and isinstance(right, Tensor):
+            if commutes:
+                return operation(right, left, out=right)
+            if operation is torch.sub:  # a quotient by torch is a product with the inverse
+                return operation(right.new_full((), left), right, out=right)
         return plain(left, right)
 
-    plain = _PLAIN[operation.__name__]
+    plain, commutes = _PLAIN[operation.__name__], operation in (torch.add, torch.mul)
     return apply
 
 

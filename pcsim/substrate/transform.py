@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pcsim.substrate.counter import Law
 from pcsim.substrate.effect import AGGREGATES, ONCE, WEIGHT_SITES, Effect
-from pcsim.substrate.expression import Expression, Value
+from pcsim.substrate.expression import Expression, Filled, Value
 from pcsim.substrate.noise import Noise, Seeded
 
 if TYPE_CHECKING:
     from pcsim.native.place import Place
-
-Bound = Callable[[Mapping[str, Value]], Value]
 
 
 @dataclass
@@ -41,8 +40,10 @@ class Clock:
 class _Texts:
     """The expressions of one effect with constants, draws and a time step put in."""
 
-    becomes: Bound
-    updates: Mapping[str, Bound]
+    becomes: Filled
+    updates: Mapping[str, Filled]
+    noise: Mapping[str, str]
+    """Where the noise that they speak of comes from."""
 
 
 @dataclass(eq=False)
@@ -62,13 +63,23 @@ class _Part:
         steps = steps if self.effect.uses("dt") else 1
         if steps not in self._texts:
             known = dict(self.fixed) | {"dt": steps * self.dt}
-            updates = {n: _bound(m.update, known) for n, m in self.effect.memory.items()}
-            self._texts[steps] = _Texts(_bound(self.effect.becomes, known), updates)
+            memory = self.effect.memory.items()
+            updates = {name: Expression(each.update).filled(known) for name, each in memory}
+            becomes = Expression(self.effect.becomes).filled(known)
+            names = becomes.names.union(*(update.names for update in updates.values()))
+            noise = {name: source for name, source in self.sources.items() if name in names}
+            self._texts[steps] = _Texts(becomes, updates, noise)
         return self._texts[steps]
 
 
-def _bound(text: str, known: Mapping[str, Value]) -> Bound:
-    return Expression(text).bind(known)
+def _whole(value: Value, like: Tensor, *, own: bool) -> Tensor:
+    """Return a value in the shape of a signal; `own`: in memory that nobody else holds."""
+    if not isinstance(value, Tensor):
+        return torch.full_like(like, value)
+    if value.shape != like.shape:
+        whole = np.broadcast_shapes(value.shape, like.shape)
+        return value if value.shape == whole else value.expand(whole).clone()
+    return value.clone() if own else value
 
 
 class Transform:
@@ -113,18 +124,15 @@ class Transform:
         for part in self.parts:
             texts = part.after(self._passed)
             scope: dict[str, Value] = {"t": self.clock.t, **symbols, "s": s}
-            for name, source in part.sources.items():
+            for name, source in texts.noise.items():
                 scope[name] = self._draw(source, part.effect.noise[name], s, self.clock.step)
             if texts.updates:
                 fresh = self._begin(part, s)
                 if fresh or not again:
                     self._remember(part, texts, scope)
                 scope |= part.memory
-            value = texts.becomes(scope)
-            if not isinstance(value, Tensor):
-                value = torch.full_like(s, value)
-            # What is handed out may be changed in place; memory must not.
-            s = value.clone() if any(value is held for held in part.memory.values()) else value
+            # What is handed out may be changed in place; what is held elsewhere must not.
+            s = _whole(texts.becomes(scope), s, own=texts.becomes.plain)
         return s
 
     def compile(self) -> None:
@@ -152,7 +160,7 @@ class Transform:
 
     def _before(self, like: Tensor) -> int:
         """Return the elements of each chip before those of a signal."""
-        return 0 if self.of_weights else self.clock.first_sample * like[0, 0].numel()
+        return 0 if self.of_weights else self.clock.first_sample * like.shape[2:].numel()
 
     def _draw(self, source: str, law: Law, like: Tensor, step: int) -> Tensor:
         return self.noise.draw(source, law, like, step, self._before(like))
@@ -163,12 +171,8 @@ class Transform:
         assert isinstance(s, Tensor)
         before = {**scope, **part.memory}
         for name, update in texts.updates.items():
-            value = update(before)
-            if not isinstance(value, Tensor):
-                value = torch.full_like(s, value)
             # A signal is somebody's live tensor: what is remembered of it is a copy.
-            live = any(value is given for given in scope.values())
-            part.memory[name] = value.clone() if live else value
+            part.memory[name] = _whole(update(before), s, own=update.plain)
 
     def begin(self, like: Tensor) -> bool:
         """Give every effect its first memory, for a signal of this shape; say if any was given."""
@@ -203,7 +207,8 @@ class Transform:
             if symbol in Expression(text).names:
                 source = f"{part.effect.name}.{name}.{symbol}.{self.key}"
                 scope[symbol] = self._draw(source, law, s, self.clock.began)
-        return torch.zeros_like(s) + _bound(text, {**part.fixed, "dt": self.clock.dt})(scope)
+        known = {**part.fixed, "dt": self.clock.dt}
+        return torch.zeros_like(s) + Expression(text).bind(known)(scope)
 
     def held(self, name: str) -> Tensor:
         """Return one memory by the name that it has in checkpoints."""

@@ -29,6 +29,8 @@ def add_outer(into: Tensor, post: Tensor, pre: Tensor, alpha: float, beta: float
     if post.shape[1] == 1 and beta == 1:
         # One sample: broadcasting is many times faster than a batch of tiny matrix products.
         into.addcmul_(post.mT, pre, value=alpha)
+    elif post.shape[1] == 1 and beta == 0 and alpha == 1:
+        torch.mul(post.mT, pre, out=into)
     else:
         torch.baddbmm(into, post.mT, pre, beta=beta, alpha=alpha, out=into)
 
