@@ -10,6 +10,7 @@ import torch
 
 from pcsim import config
 from pcsim.errors import ConfigError
+from pcsim.native.compiler import SHORT, Library
 from pcsim.run import run
 from pcsim.runner import available_memory, memory_need
 from pcsim.runner.replicas import Replicas
@@ -71,11 +72,11 @@ except SystemExit as end:
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 
 
-def need_of(data):
+def need_of(data, steps=0):
     settings = config.parse(data)
     network = settings.network.build()
     task = Task.load(settings, network)
-    return memory_need.memory_need(settings, network, Replicas.of(settings), task)
+    return memory_need.memory_need(settings, network, Replicas.of(settings), task, steps)
 
 
 @linux
@@ -98,6 +99,17 @@ def test_need_grows_with_all_that_takes_room():
     assert need_of(base | {"run": {"dtype": "float64"}}).bytes > 1.5 * need
     assert need_of(base | {"learning": {"batch": 16, "optimizer": "adam"}}).bytes > 2 * need
     assert need_of(base | {"learning": {"batch": 0}, "data": {}}).bytes > 2 * need
+
+
+@pytest.mark.parametrize("backend", ["discrete", "continuous"])
+def test_need_is_that_of_the_engine_that_will_be_taken(backend, monkeypatch):
+    def need(engine, steps):
+        return need_of(LARGE | {"run": {"backend": backend, "engine": engine}}, steps).bytes
+
+    assert need("native", 1) == need("auto", SHORT) < 0.8 * need("torch", SHORT)
+    assert need("auto", SHORT - 1) == need("torch", SHORT), "too short to be compiled"
+    monkeypatch.setattr(memory_need, "library", lambda source: Library(None, "no C compiler"))
+    assert need("auto", SHORT) == need("torch", SHORT)
 
 
 @pytest.mark.parametrize("backend", ["discrete", "continuous"])

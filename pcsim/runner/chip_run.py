@@ -55,7 +55,7 @@ class ChipRun(Resumable):
         self.task = Task.load(config, self.network)
         dtype, device = getattr(torch, config.run.dtype), config.run.device
         self.samples = config.learning.batch or len(self.task.train.x)
-        memory_need.check(config, self.network, self.chips, self.task)
+        memory_need.check(config, self.network, self.chips, self.task, self.total_steps)
         self.params = initial_parameters(self.network, self.chips.each_seed, dtype, device)
         self.scale = 1.0 if config.learning.reduction == "sum" else 1.0 / self.samples
         self.noise = Seeded(config.solver.noise_seed, self.chips.identities)

@@ -57,7 +57,7 @@ class CircuitReadout:
             self._settled = Settled(twin, self.chips.substrate if self.chips else None)
             units = (self.network.nodes[0].units,)
             self._decode = self._aside.transform("output", 0, units) if self._aside else None
-        stored = [array.clone() for array in weights.stored()]
+        stored = weights.stored()
         widest = max(node.units for node in self.network.nodes)
         chunk = max(1, min(chunk, STATES // (len(stored[0]) * widest)))
         parts = []

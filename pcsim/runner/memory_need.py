@@ -23,6 +23,7 @@ from pcsim.continuous.solvers import SINGLE_STAGE
 from pcsim.errors import ConfigError
 from pcsim.hardware import make_chips
 from pcsim.kernels.feedforward import CHUNK
+from pcsim.native.compiler import PROBE, SHORT, library
 from pcsim.network import Network
 from pcsim.runner.available_memory import available_memory
 from pcsim.runner.readout import STATES
@@ -88,13 +89,13 @@ class Need:
         return low
 
 
-def check(config: Config, network: Network, replicas: Replicas, task: Task) -> None:
-    """Refuse a run that does not fit; announce one that needs much."""
+def check(config: Config, network: Network, replicas: Replicas, task: Task, steps: int = 0) -> None:
+    """Refuse a run of so many time steps that does not fit; announce one that needs much."""
     samples = max(len(task.train.x), len(task.test.x))
     signals = samples * sum(node.units for node in network.nodes)
     if len(replicas) * (network.parameter_count + signals) * MOST < LARGE:
         return
-    need = memory_need(config, network, replicas, task)
+    need = memory_need(config, network, replicas, task, steps)
     available = available_memory(config.run.device)
     wanted = f"about {_gigabytes(need.bytes)} of memory"
     if available is None:
@@ -113,12 +114,14 @@ def check(config: Config, network: Network, replicas: Replicas, task: Task) -> N
         )
 
 
-def memory_need(config: Config, network: Network, replicas: Replicas, task: Task) -> Need:
-    """Return the peak of a run, above what is held before it starts."""
+def memory_need(
+    config: Config, network: Network, replicas: Replicas, task: Task, steps: int = 0
+) -> Need:
+    """Return the peak of a run of so many time steps, above what is held before it starts."""
     samples = config.learning.batch or len(task.train.x)
     tests = max(len(task.test.x), samples if config.run.automatic else 0)
     number = torch.finfo(getattr(torch, config.run.dtype)).bits // 8
-    devices = _devices(config, replicas)
+    devices = _devices(config, replicas, compiled(config, steps))
     shapes = [prod(s) for node in network.nodes for n, s in node.parameters.items() if n == "w"]
     weights, largest = sum(shapes), max(shapes, default=0)
     parameters = network.parameter_count
@@ -144,7 +147,7 @@ def memory_need(config: Config, network: Network, replicas: Replicas, task: Task
             reading = float(shown * (state + chips * max(units)) * number)
         else:
             shown = min(tests, 2000, max(1, STATES // (chips * max(units))))
-            twin = float(flat * (1 if discrete else 2 * arrays))
+            twin = float(flat * (1 if discrete else arrays))
             twin += array * (device.read + device.remembered) + chips * largest * device.passing
             reading = twin + shown * state * (BUFFERS * number + device.signals)
         scores = tests * chips * units[0] * number * 3
@@ -190,7 +193,14 @@ def _noisy(config: Config) -> bool:
     return config.circuit.sigma_x > 0
 
 
-def _devices(config: Config, replicas: Replicas) -> Devices | None:
+def compiled(config: Config, steps: int) -> bool:
+    """Whether what hardware does in a run of so many time steps passes through compiled code."""
+    if config.run.engine != "auto":
+        return config.run.engine == "native"
+    return steps >= SHORT and config.run.device == "cpu" and not library(PROBE).reason
+
+
+def _devices(config: Config, replicas: Replicas, compiled: bool) -> Devices | None:
     """Put the effects of a run in place on a small array, and count what they take."""
     dtype = getattr(torch, config.run.dtype)
     chips = make_chips(config, replicas, 1.0, dtype, "cpu")
@@ -210,7 +220,7 @@ def _devices(config: Config, replicas: Replicas) -> Devices | None:
             read = memory + (torch.finfo(dtype).bits // 8 if chips.substrate.at(site) else 0)
         else:
             remembered = memory
-    if config.run.engine == "native":  # what passes through compiled code takes no memory
+    if compiled:  # what passes through compiled code takes no memory
         passing = torch.finfo(dtype).bits // 8
     if chips.substrate.at("tau_w"):
         fixed += 2 * torch.finfo(dtype).bits // 8

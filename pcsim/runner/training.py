@@ -53,7 +53,7 @@ class Training(Resumable):
         self.replicas = Replicas.of(config)
         self.task = Task.load(config, self.network)
         self.batch_size = config.learning.batch or len(self.task.train.x)
-        memory_need.check(config, self.network, self.replicas, self.task)
+        memory_need.check(config, self.network, self.replicas, self.task, self._steps)
         dtype = getattr(torch, config.run.dtype)
         seeds = self.replicas.each_seed
         self.params = initial_parameters(self.network, seeds, dtype, config.run.device)
