@@ -9,7 +9,7 @@ from pcsim.backends.continuous import Continuous
 from pcsim.circuit import Circuit, Conductances
 from pcsim.kernels.parameters import initial_parameters
 from pcsim.network import Network
-from pcsim.runner.recorder import Recorder
+from pcsim.runner.recorder import Recorder, distinct
 from pcsim.stream import Record
 
 F64 = torch.float64
@@ -96,3 +96,12 @@ def test_looking_back_changes_nothing(solver):
     one, other = (engine.flow for engine, _, _ in engines)
     assert all(torch.equal(one.moving()[n], s) for n, s in other.moving().items())
     assert all(torch.equal(a, b) for a, b in zip(one.weights, other.weights, strict=True))
+
+
+def test_weights_that_chips_start_from_alike_are_kept_once():
+    flat = torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [3.0, 4.5]])
+    rows, which = distinct(flat)
+    assert len(rows) == 3
+    assert torch.equal(rows[which], flat)
+    flat[0] = 0.0
+    assert rows[which][0].tolist() == [1.0, 2.0], "a copy: what learns leaves it as it was"

@@ -6,6 +6,7 @@ Statistics are small (chips × layers), so they stay in memory; trajectories go 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,26 @@ def trajectories_of(result: Path) -> Path:
     return result.with_suffix(".trajectories.h5")
 
 
+def distinct(flat: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows that differ, and which of them each row is: most chips start alike."""
+    known: dict[bytes, int] = {}
+    which = [
+        known.setdefault(blake2b(row.tobytes(), digest_size=16).digest(), len(known))
+        for row in flat.detach().cpu().numpy()
+    ]
+    first = np.unique(which, return_index=True)[1]
+    return flat[torch.as_tensor(first)], torch.as_tensor(which)
+
+
 class Recorder:
     """Keeps energy, errors, events, weight change and alignment of a population every few steps."""
 
     def __init__(self, engine: Engine, spec: Record, every: int) -> None:
         self.engine, self.spec, self.every = engine, spec, max(1, every)
         self.rows: dict[str, list[Array]] = {}
-        self.start = engine.flow.theta().flat.clone()
-        self._size: Tensor = torch.linalg.vector_norm(self.start, dim=1)
+        start = engine.flow.theta().flat
+        self._size: Tensor = torch.linalg.vector_norm(start, dim=1)
+        self._starts, self._begun = distinct(start)
         self._path: Path | None = None
         self._attrs: Mapping[str, Attr] = {}
         self._before: dict[str, Tensor] = {}
@@ -110,7 +123,9 @@ class Recorder:
         flat = self.engine.flow.theta().flat
         rows = max(1, (1 << 22) // flat.shape[1])
         parts = [
-            torch.linalg.vector_norm(flat[k : k + rows] - self.start[k : k + rows], dim=1)
+            torch.linalg.vector_norm(
+                flat[k : k + rows] - self._starts[self._begun[k : k + rows]], dim=1
+            )
             for k in range(0, len(flat), rows)
         ]
         return torch.cat(parts) / self._size
