@@ -1,6 +1,7 @@
 """The map: what is chosen where, limits read off, laws beside them, figures drawn again."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.image import imread
 from pcsim import store
 from pcsim.datasets import locate
 from pcsim.errors import InterruptedRunError
-from pcsim.experiments.automatic import corners, drawing, judging, laws, predictions, report, study
+from pcsim.experiments.automatic import corners, judging, laws, predictions, report, study
 from pcsim.experiments.automatic.atlas import Atlas
 from pcsim.experiments.automatic.points import (
     FAULTS,
@@ -195,6 +196,17 @@ def test_what_a_longer_presentation_changes_is_open_below_all_sizes(monkeypatch,
     assert verdicts == [verdict, Verdict.FAILS if verdict is Verdict.HOLDS else Verdict.OPEN]
 
 
+def test_scales_on_full_sets_try_the_same_presentations():
+    """The shorter one is the beginning of the longer: the same trainings."""
+    short, long = study.SCALES["decide"], study.SCALES["corners"]
+    assert presentations(short) == presentations(long)
+    assert short.training == long.training
+    assert points(short, 8.0) == []
+    assert {"reset", "ecram_li", "noise"} <= {p.fault for p in points(long, 8.0)}
+    assert {p.task for p in presentations(short)} == {"mnist"}
+    assert short.train + short.held_out == 60000
+
+
 def test_the_time_is_the_shortest_that_is_good_enough():
     def cell(value):
         return Result({"held_out": Variable(("seed", "chip"), np.full((2, 1), value))})
@@ -231,8 +243,8 @@ def test_a_tiny_map_resumes_leaves_out_what_is_absent_and_draws_again(
     monkeypatch.setattr(keeping, "PROCESSES", 1)
     monkeypatch.setattr(locate, "places", list)
     assert study.there("digits"), "what comes with pcsim is there"
-    for name in set(drawing.FIGURES) - {"", "_noise"}:
-        monkeypatch.delitem(drawing.FIGURES, name)
+    few = {name: study.MAP.figures[name] for name in ("", "_noise")}
+    monkeypatch.setattr(study, "MAP", replace(study.MAP, figures=few))
     kept = []
 
     def broken(setting, point):

@@ -49,6 +49,32 @@ SIZES: dict[str, tuple[float, ...]] = {
     "drift": (0.03, 0.1, 0.3, 1.0),
 }
 """Sizes of every fault, those first that matter most or cost least."""
+FULL = Setting(
+    task="mnist",
+    train=58000,
+    tuning_train=10000,
+    held_out=2000,
+    task_test=0,
+    seeds=3,
+    chips=2,
+    alike_seeds=3,
+    tuning_seeds=1,
+    width=64,
+    long=2.5,
+    presents=(4.0, 8.0, 20.0),
+    sizes={
+        "accumulated": (6,),
+        "nearest": (12, 14),
+        "offset": (0.003,),
+        "imbalance": (0.16,),
+        "noise": (0.12, 0.2),
+    },
+    depths=(3,),
+    tasks=("fashion_mnist",),
+    devices=("ecram_li",),
+    corners=True,
+)
+"""A few points on full sets: 784-64-10, every sample once."""
 SCALES = {
     "small": Setting(
         train=500,
@@ -77,32 +103,11 @@ SCALES = {
         task_faults={"noise": 0.2, "offset": 0.01},
         devices=("ecram_li",),
     ),
-    "decide": Setting(
-        task="mnist",
-        train=58000,
-        tuning_train=10000,
-        held_out=2000,
-        task_test=0,
-        seeds=3,
-        chips=2,
-        alike_seeds=3,
-        tuning_seeds=1,
-        width=64,
-        long=2.5,
-        presents=(4.0, 8.0, 20.0),
-        sizes={
-            "accumulated": (6,),
-            "nearest": (12, 14),
-            "offset": (0.003,),
-            "imbalance": (0.16,),
-            "noise": (0.12, 0.2),
-        },
-        depths=(3,),
-        tasks=("fashion_mnist",),
-        devices=("ecram_li",),
-        corners=True,
-    ),
 }
+SCALES["corners"] = FULL
+SCALES["decide"] = FULL.model_copy(
+    update={"sizes": {}, "depths": (), "tasks": (), "devices": (), "reset": False}
+)
 SCALES["paper"] = SCALES["small"].model_copy(
     update={
         "train": 1142,
