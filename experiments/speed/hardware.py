@@ -29,6 +29,20 @@ def pulsed(w: Tensor, x: Tensor, d: Tensor, chips: Chips, write: Transform) -> N
     chips.advance()
 
 
+def least(w: Tensor, x: Tensor, d: Tensor, chips: Chips, write: Transform) -> None:
+    """What no pulsed update can leave out, without any law of a device.
+
+    The plain update, one random number per device, and a look at every parameter and memory.
+    """
+    plain(w, x, d)
+    chips.noise.draw("least", "uniform", w, chips.clock.step)
+    for part in write.parts:
+        for value in (*part.fixed.values(), *part.memory.values()):
+            if isinstance(value, Tensor):
+                value.sum()
+    chips.advance()
+
+
 def measure(rounds: int = 30) -> list[tuple[str, str, float, float]]:
     """Return rows (case, contestant, milliseconds, ratio to the first contestant of the case)."""
     case = f"update of a {SIZE}×{SIZE} array, batch {BATCH}"
@@ -44,6 +58,7 @@ def measure(rounds: int = 30) -> list[tuple[str, str, float, float]]:
             assert write is not None
             w = torch.zeros(1, SIZE, SIZE)
             jobs[f"pulsed, {one.name}"] = partial(pulsed, w, x, d, chips, write)
+            jobs[f"least for {one.name}"] = partial(least, torch.zeros_like(w), x, d, chips, write)
     times = medians(jobs, rounds, repeat=4)
     first = times["plain torch"]
     return [(case, name, 1e3 * s, s / first) for name, s in times.items()]

@@ -30,7 +30,7 @@ PIECES: dict[str, dict[str, Any]] = {
     },
 }
 """Read noise, 6-bit reads, mismatch of τ_x, and soft bounds as a rate law."""
-PRESETS = ("dynapse2", "brainscales2", "loihi", "ecram_li", "reram_sb", "pcm")
+PRESETS = ("dynapse2", "brainscales2", "loihi", "ecram_li", "reram_sb", "pcm", "pcm_chip")
 COMPILED: dict[str, Any] = {"engine": "native"}
 
 
