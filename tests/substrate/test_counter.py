@@ -1,6 +1,9 @@
 """The counter-based generator: published vectors, both implementations, distribution."""
 
 import ctypes
+import shutil
+import subprocess
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -153,3 +156,14 @@ def test_a_cache_that_others_can_write_is_not_used(monkeypatch, tmp_path):
     (tmp_path / "native").chmod(0o700)
     assert library("int mine;").code is not None
     assert [path.suffix for path in (tmp_path / "native").iterdir()] == [".so"]
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_the_text_is_cpp_as_well():
+    """A standalone program of Brian2 contains it."""
+    text = (files("pcsim.native") / "counter.c").read_text(encoding="utf-8")
+    command = ["g++", "-std=c++11", "-Wall", "-Wno-unused-function", "-Werror"]
+    command += ["-fsyntax-only", "-x", "c++", "-"]
+    for source, works in ((text, True), (text + "\nint class;", False)):
+        done = subprocess.run(command, input=source, text=True, capture_output=True, check=False)
+        assert (done.returncode == 0) is works, done.stderr
