@@ -200,8 +200,6 @@ class Setting(Frozen):
     tasks: tuple[str, ...] = ()
     task_faults: dict[str, float] = Field(default_factory=dict)
     """Size of each fault at which tasks are tried, besides none."""
-    reset: bool = True
-    """Whether an ideal chip that is reset for every sample is tried."""
     devices: tuple[str, ...] = ()
     """Faults without a size."""
     corners: bool = False
@@ -299,7 +297,7 @@ def points(setting: Setting, present: float) -> list[Point]:
     def at(fault: str, size: float, time: float = present, **others: Any) -> Point:
         return _point(setting, fault, size, time, **others)
 
-    found = [at("reset", 0.0)] if setting.reset else []
+    found = [at("reset", 0.0)]
     for fault, sizes in setting.sizes.items():
         found += [at(fault, size) for size in sizes]
     for rate, (fault, sizes) in product(setting.cut_rates, setting.rate_sizes.items()):

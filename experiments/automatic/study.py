@@ -51,6 +51,7 @@ SIZES: dict[str, tuple[float, ...]] = {
 """Sizes of every fault, those first that matter most or cost least."""
 FULL = Setting(
     task="mnist",
+    worst=0.005,
     train=58000,
     tuning_train=10000,
     held_out=2000,
@@ -105,9 +106,7 @@ SCALES = {
     ),
 }
 SCALES["corners"] = FULL
-SCALES["decide"] = FULL.model_copy(
-    update={"sizes": {}, "depths": (), "tasks": (), "devices": (), "reset": False}
-)
+SCALES["decide"] = FULL.model_copy(update={"sizes": {}, "depths": (), "tasks": (), "devices": ()})
 SCALES["paper"] = SCALES["small"].model_copy(
     update={
         "train": 1142,
