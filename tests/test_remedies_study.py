@@ -77,6 +77,40 @@ def test_the_best_and_the_best_without_a_controller_go_on():
     assert [one.names for one in chosen] == [("a",), ("b",), ("c",), ("e",)]
 
 
+def test_what_is_not_rescued_is_tried_with_partners(monkeypatch):
+    """The best single one behind each that follows; none where the best is good enough."""
+    scale = Scale(40, 40, 2, 2, (0.05,), 1, 2)
+    tried = []
+
+    class Fake(Rounds):
+        lost = 0.2
+
+        def candidates(self, preset, asked, chips, samples=0):
+            tried.extend(asked)
+            order = ["range matched, accumulator", "accumulator", "4 devices per weight"]
+            scores = {(name,): 0.9 - 0.1 * k for k, name in enumerate(order)}
+            scores["4 devices per weight", "range matched, accumulator"] = 0.95
+            return sorted(
+                (Candidate(n, scores.get(n, 0.1), 0.05, automatic=True) for n in asked),
+                key=lambda one: -one.score,
+            )
+
+        def answer(self, preset, one, against):
+            return type("Answer", (), {"loss": np.array([self.lost])})
+
+    ranked, best = Fake(scale, None).search("reram_hfo2", None)
+    together = ("4 devices per weight", "range matched, accumulator")
+    assert together in tried
+    assert ranked[0].names == together
+    assert best[0].names == together
+    assert sum(len(names) == 2 for names in tried) == scale.partners + 1, "the last is compared"
+    tried.clear()
+    monkeypatch.setattr(Fake, "lost", 0.02)
+    _, best = Fake(scale, None).search("reram_hfo2", None)
+    assert best[0].names == ("range matched, accumulator",)
+    assert not [names for names in tried if len(names) == 2]
+
+
 def test_a_tiny_study(tmp_path, monkeypatch, capsys):
     presets = [line(name, 60, 1) for name in ("sot_mram", "pcm_joshi", "pcm_joshi_chip")]
     monkeypatch.setitem(study.SCALES, "small", TINY)

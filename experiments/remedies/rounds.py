@@ -46,7 +46,7 @@ class Scale:
     best: int
     """Candidates of which pairs are made, and that are compared."""
     partners: int
-    """Remedies that the best one is tried together with."""
+    """Remedies that the best one is tried together with, where it is not enough."""
 
 
 @dataclass(frozen=True)
@@ -163,15 +163,29 @@ class Rounds:
         """Return all remedies of a preset, and the pairs of the best."""
         singles: list[Names] = [(), *((n,) for n in with_a_place(self.built(preset, ()).setting))]
         first = self._coarsely(preset, singles)
-        second = self._coarsely(preset, self._together(preset, first))
+        names = [one.names[0] for one in self._chosen(first)]
+        second = self._coarsely(preset, list(pairs(preset, names)))
         return sorted([*first, *second], key=lambda one: -one.score)
 
-    def _together(self, preset: str, ranked: Sequence[Candidate]) -> list[Names]:
-        """Return the pairs of the best, and of the best with those that follow."""
-        both = list(pairs(preset, [one.names[0] for one in self._chosen(ranked)]))
-        best, *others = [one.names[0] for one in ranked if one.names and not one.refused]
-        following = [pair for other in others for pair in pairs(preset, (best, other))]
-        return list(dict.fromkeys([*both, *following[: self.scale.partners]]))
+    def _partners(self, preset: str, ranked: Sequence[Candidate]) -> list[Candidate]:
+        """Return the best single remedy together with those that follow it."""
+        singles = [one for one in ranked if len(one.names) == 1 and not one.refused]
+        best, *others = [one.names[0] for one in singles]
+        following = [pair for other in others for pair in pairs(preset, (other, best))]
+        known = {one.names for one in ranked}
+        new = [pair for pair in following if pair not in known and pair[::-1] not in known]
+        return self._coarsely(preset, new[: self.scale.partners])
+
+    def search(self, preset: str, against: Result) -> tuple[list[Candidate], list[Candidate]]:
+        """Return all that was tried, and the best; with partners where the best is not enough."""
+        screened = self.screened(preset)
+        best = self.best(preset, screened)
+        lost = [float(np.median(self.answer(preset, one, against).loss)) for one in best]
+        if min(lost) > CRITERION.tolerance:
+            more = self._partners(preset, screened)
+            screened = sorted([*screened, *more], key=lambda one: -one.score)
+            best = self.best(preset, screened)
+        return screened, best
 
     def _coarsely(self, preset: str, names: Sequence[Names]) -> list[Candidate]:
         asked = dict.fromkeys(names, self.scale.rates)

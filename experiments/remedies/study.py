@@ -5,9 +5,12 @@ has a place for, in the case of that table: one sample at a time, states carried
 reset. Four rounds, each on fewer candidates:
 
     screened     one chip of each seed, coarse learning rates, fewer samples; every remedy
-    paired       the same, two together: pairs of the best (and the best with those that follow)
+    paired       the same, two remedies together: pairs of the best
     compared     more chips, rates on both sides; the best, and the best without a controller
     confirmed    the population of a check, at the rate that was best; the best of both kinds
+
+Where the best remedy loses more than the tolerance, it is paired with those that follow it, and the
+rounds go on from there.
 
 Held-out samples decide in each round; what is shown at the end are test samples. A device whose
 whole chip is in the table gets the remedies of that chip. Cells are kept: an interrupted study goes
@@ -40,7 +43,7 @@ PAGE = "presets.md"
 SHIPPED = Path(__file__).with_name("remedies_small.csv")
 """The table that the documentation shows."""
 SCALES = {
-    "small": Scale(1000, 400, 32, 2, (0.0125, 0.05, 0.2), 2, 0),
+    "small": Scale(1000, 400, 32, 2, (0.0125, 0.05, 0.2), 2, 3),
     "paper": Scale(1000, 1000, 32, 8, (0.0125, 0.025, 0.05, 0.1, 0.2), 5, 8),
 }
 
@@ -67,9 +70,8 @@ def main(out: Path, scale: str) -> None:
         if chip_of(preset) in best:
             best[preset] = rounds.without_chip(preset, best[chip_of(preset)])
         else:
-            screened = rounds.screened(preset)
+            screened, best[preset] = rounds.search(preset, against)
             tries += [tried_row(preset, one) for one in screened]
-            best[preset] = rounds.best(preset, screened)
         for one in best[preset]:
             answer, chip = rounds.answer(preset, one, against), rounds.built(preset, one.names)
             rows.append(row(before[preset], one, answer, chip))
