@@ -48,8 +48,10 @@ SCALES = {
 }
 
 
-HEADS = ("preset", "loss without", "remedy", "outcome", "loss with it", "good chips", "rate")
-HEADS += ("devices", "needs", "automatic", "host")
+HEADS: tuple[str, ...] = (
+    *("preset", "loss without", "remedy", "outcome", "loss with it", "good chips", "rate"),
+    *("devices", "needs", "automatic", "host"),
+)
 """Columns of the page."""
 
 
