@@ -289,7 +289,7 @@ def test_every_study_with_claims_draws_its_own_results_again():
     for name, study in drawn.items():
         module, shown, scales = study.figures.args
         assert (Path(module).parent.name, scales) == (name, study.SCALES)
-        assert shown.figures
+        assert callable(shown) or shown.figures, "a function says it for each result"
 
 
 class Toy(Frozen):
