@@ -58,11 +58,15 @@ def _standing(hardware: Hardware) -> Iterator[str]:
             yield "host in the loop"
     if (chip is not None and chip.hidden_accumulator) or any(_hides(hardware)):
         yield "hidden accumulator"
-    if any(piece.kind == GATHERS for piece in hardware.pieces.values()):
+    if _gathers(hardware):
         yield "requests add up beside each device"
     yield "ideal biases"
     if not chips_differ(hardware.substrate()):
         yield "one chip: nothing differs from chip to chip"
+
+
+def _gathers(hardware: Hardware) -> bool:
+    return any(piece.kind == GATHERS for piece in hardware.pieces.values())
 
 
 def _hides(hardware: Hardware) -> Iterator[bool]:
@@ -83,7 +87,8 @@ def about_chip(hardware: Hardware) -> Iterator[str]:
     if not hardware.pieces:
         return
     if "hidden accumulator" not in standing(hardware):
-        yield "  no hidden accumulator: what a device holds is all there is of a weight"
+        beside = " but what was not written yet" if _gathers(hardware) else ""
+        yield f"  no hidden accumulator: what a device holds is all there is of a weight{beside}"
     if chip is None:
         yield "  not stated: host, clock and time constants, which whole chips have"
         return
