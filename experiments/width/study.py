@@ -37,13 +37,17 @@ SCALES = {
         widths=(1, 2, 4),
         budget=SMALL.model_copy(update={"epochs": 3}),
     ),
-    "decide": Setting(widths=(1, 2, 4), rules=("BP",), budget=DECIDE),
+    "decide": Setting(
+        widths=(1, 2, 4),
+        rules=("BP",),
+        budget=DECIDE.model_copy(update={"limit": 10_000, "epochs": 8}),
+    ),
     "paper": Setting(
         widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),
         budget=PAPER.model_copy(update={"epochs": 40, "weight_decays": (0.0,)}),
     ),
 }
-"""`small`: 2048 of 50 000 samples, widths up to 4. `decide`: 18 000, and BP alone, which
+"""`small`: 2048 of 50 000 samples, widths up to 4. `decide`: 8000, and BP alone, which
 takes minutes where iPC takes hours. `paper` is for a GPU."""
 
 
