@@ -78,7 +78,7 @@ BUDGET = Budget(
 
 def test_hours_are_seconds_times_all_that_is_trained():
     task = Task("digits", {"kind": "cnn", "channels": (4,), "dense": (8,)})
-    rows = list(hours.pictures("toy", "all", task, ("BP", "iPC"), BUDGET, times=2))
+    rows = list(hours.pictures({}, "toy", "all", task, ("BP", "iPC"), BUDGET, times=2))
     assert [(row.rule, row.stage, row.runs) for row in rows] == [
         ("BP", "search", 2 * (3 + 2)),
         ("BP", "seeds", 2),
@@ -93,14 +93,20 @@ def test_hours_are_seconds_times_all_that_is_trained():
 
 
 def test_the_table_is_written_and_says_its_command(tmp_path, monkeypatch, capsys):
-    row = hours.Row("toy", "all", "iPC", "seeds", 0.0361, 1000, 2, 3, 50)
-    monkeypatch.setattr(hours, "rows", lambda: iter([row]))
+    row = hours.Row("toy", "all", "iPC", "seeds", 32, 3, 0.0361, 1000, 2, 50)
+    monkeypatch.setattr(hours, "rows", lambda known: iter([row]))
     hours.main(tmp_path)
     assert "paper_hours.csv" in capsys.readouterr().out
     first, *lines = (tmp_path / "paper_hours.csv").read_text().splitlines()
     assert first == "# pcsim experiment paper_hours"
     (line,) = csv.DictReader(lines)
     assert (line["hours"], line["ms_per_sample"]) == ("1.00", "36.10")
+    # A time of the table is taken over, under its own key alone.
+    known = hours.known_times(tmp_path / "paper_hours.csv")
+    key = ("toy", "all", "iPC", "seeds", 32, 3)
+    assert hours.time_of(known, key, lambda: 1.0) == pytest.approx(0.0361)
+    assert hours.time_of(known, (*key[:-1], 4), lambda: 1.0) == 1.0
+    assert hours.known_times(tmp_path / "none.csv") == {}
 
 
 def test_runs_of_a_language_model_are_counted_one_by_one(monkeypatch):
@@ -108,7 +114,7 @@ def test_runs_of_a_language_model_are_counted_one_by_one(monkeypatch):
     language_text.windows.cache_clear()
     one = LanguageSearch(windows=32)
     setting = world.setting("masked", rates=(0.002, 0.005, 0.01), search=one)
-    rows = list(hours.language("toy", setting))
+    rows = list(hours.language({}, "toy", setting))
     windows = len(setting.train_windows())
     language_text.windows.cache_clear()
     assert [row.rule for row in rows] == ["BP", "BP", "PC", "PC", "iPC", "iPC"]

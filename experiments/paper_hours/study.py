@@ -11,14 +11,17 @@ more points on each axis than it begins with), and for the seeds at the point it
 Seconds are those that the processor spends, so that others on the machine do not count; a short
 training is taken off a longer one, so that loading and measuring do not either (an epoch of the
 study also reads out held-out and test samples, which is not in the hours). All seeds train at once
-where a study does so. It writes `paper_hours.csv`.
+where a study does so. It writes `paper_hours.csv`. Times that stand there are taken over, so that
+another number of samples, epochs or points costs nothing: remove the file to time anew.
 """
 
 from __future__ import annotations
 
+import csv
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -35,8 +38,8 @@ from ..common import keeping
 from ..common.image_study import axes_of
 from ..common.image_training import Budget, Task, config_of
 from ..common.language.questions import clamps
+from ..common.language.setting import Method, batches
 from ..common.language.setting import Setting as Language
-from ..common.language.setting import batches
 from ..common.language.training import Run
 from ..common.search import Point, first_points, usual_points
 from ..conditional_lm import study as conditional_lm
@@ -46,10 +49,11 @@ from ..width import study as width
 
 SCALE = "decide"
 COMMAND = "pcsim experiment paper_hours"
-COLUMNS = (
-    *("study", "cells", "rule", "stage", "ms_per_sample", "samples", "epochs", "seeds", "runs"),
-    "hours",
-)
+KEY = ("study", "cells", "rule", "stage", "batch", "seeds")
+"""What a time belongs to; a row that has it in the table of an earlier run is not timed again."""
+COLUMNS = (*KEY, "ms_per_sample", "samples", "epochs", "runs", "hours")
+Known = Mapping[tuple[str, ...], float]
+"""Seconds per sample by `KEY`."""
 BATCHES = 2
 """Batches that are timed, after a first one."""
 
@@ -62,10 +66,11 @@ class Row:
     cells: str
     rule: str
     stage: str
+    batch: int
+    seeds: int
     seconds: float
     samples: int
     epochs: int
-    seeds: int
     runs: int
     """Points; for language models times the seeds, which train one by one."""
 
@@ -77,14 +82,35 @@ class Row:
     def line(self) -> dict[str, str]:
         """Return the line of the table."""
         values = (
-            *(self.study, self.cells, self.rule, self.stage, f"{1000 * self.seconds:.2f}"),
-            *(self.samples, self.epochs, self.seeds, self.runs, f"{self.hours:.2f}"),
+            *(self.study, self.cells, self.rule, self.stage, self.batch, self.seeds),
+            *(f"{1000 * self.seconds:.2f}", self.samples, self.epochs, self.runs),
+            f"{self.hours:.2f}",
         )
         return dict(zip(COLUMNS, map(str, values), strict=True))
 
 
+def known_times(path: Path) -> Known:
+    """Return the times in a table that this command has written; none if there is none."""
+    if not path.exists():
+        return {}
+    lines = csv.DictReader(path.read_text(encoding="utf-8").splitlines()[1:])
+    return {tuple(line[k] for k in KEY): float(line["ms_per_sample"]) / 1000 for line in lines}
+
+
+def time_of(known: Known, key: tuple[object, ...], measure: Callable[[], float]) -> float:
+    """Return a time that is known, or else measure it."""
+    found = known.get(tuple(map(str, key)))
+    return measure() if found is None else found
+
+
 def pictures(
-    study: str, cells: str, task: Task, rules: tuple[str, ...], budget: Budget, times: int = 1
+    known: Known,
+    study: str,
+    cells: str,
+    task: Task,
+    rules: tuple[str, ...],
+    budget: Budget,
+    times: int = 1,
 ) -> Iterator[Row]:
     """Time the rules of a study of pictures; `times` cells are as large as this one."""
     assert budget.search is not None
@@ -95,10 +121,9 @@ def pictures(
             ("search", budget.of_search(), usual_points(given)),
             ("seeds", budget, 1),
         ):
-            seconds = seconds_per_sample(task, rule, point, one)
-            samples = one.limit - one.validation
-            size = (samples, one.epochs, len(one.seeds), times * runs)
-            yield Row(study, cells, rule, stage, seconds, *size)
+            key = (study, cells, rule, stage, one.batch, len(one.seeds))
+            seconds = time_of(known, key, partial(seconds_per_sample, task, rule, point, one))
+            yield Row(*key, seconds, one.limit - one.validation, one.epochs, times * runs)
 
 
 def seconds_per_sample(task: Task, rule: str, point: Point, budget: Budget) -> float:
@@ -115,49 +140,54 @@ def seconds_per_sample(task: Task, rule: str, point: Point, budget: Budget) -> f
     return (seconds((1 + BATCHES) * budget.batch) - one) / (BATCHES * budget.batch)
 
 
-def language(study: str, setting: Language) -> Iterator[Row]:
+def language(known: Known, study: str, setting: Language) -> Iterator[Row]:
     """Time the rules of a language model; every seed is a run of its own."""
     assert setting.search is not None
     for method in setting.methods:
-        run = Run(setting, method, setting.seeds[0])
-        asked = islice(batches(setting, method, setting.seeds[0]), 1 + BATCHES)
-        questions = [clamps(run.network, one, run.params.flat) for one in asked]
-        run.rule.batch(questions[0])
-        begun = time.process_time()
-        for one in questions[1:]:
-            run.rule.batch(one)
-        seconds = (time.process_time() - begun) / (BATCHES * method.batch)
         points = usual_points(setting.axes(method))
         for stage, part, runs in (
             ("search", setting.of_search(), points),
             ("seeds", setting, len(setting.seeds)),
         ):
-            windows = len(part.train_windows())
-            yield Row(study, "all", method.name, stage, seconds, windows, part.epochs, 1, runs)
+            key = (study, "all", method.name, stage, method.batch, 1)
+            seconds = time_of(known, key, partial(seconds_per_window, setting, method))
+            yield Row(*key, seconds, len(part.train_windows()), part.epochs, runs)
 
 
-def rows() -> Iterator[Row]:
+def seconds_per_window(setting: Language, method: Method) -> float:
+    """Return the time of the processor."""
+    run = Run(setting, method, setting.seeds[0])
+    asked = islice(batches(setting, method, setting.seeds[0]), 1 + BATCHES)
+    questions = [clamps(run.network, one, run.params.flat) for one in asked]
+    run.rule.batch(questions[0])
+    begun = time.process_time()
+    for one in questions[1:]:
+        run.rule.batch(one)
+    return (time.process_time() - begun) / (BATCHES * method.batch)
+
+
+def rows(known: Known) -> Iterator[Row]:
     """Time every study at the scale that decides."""
     rules = ("BP", "PC", "iPC")
     one = cnn.SCALES[SCALE]
-    for name in one.data:
-        yield from pictures("cnn_classification", name, cnn.task_of(one, name), rules, one.budget)
+    task = cnn.task_of(one, one.data[-1])  # its pictures are as large as those of the other sets
+    yield from pictures(known, "cnn_classification", "each set", task, rules, one.budget)
     two = alexnet.SCALES[SCALE]
     for name, full in (("all", two), ("one set, full network", alexnet.SCALES["paper"])):
         budget = two.budget if full is two else two.budget.model_copy(update={"seeds": (0,)})
         times = len(alexnet.AUGMENTATIONS) if full is two else 1
         task = alexnet.task_of(full, alexnet.AUGMENTATIONS[0])
-        yield from pictures("alexnet", name, task, rules, budget, times)
+        yield from pictures(known, "alexnet", name, task, rules, budget, times)
     three = width.SCALES[SCALE]
-    for factor in (*three.widths, 8):
+    for factor in (1, 2, 4, 8):
         yield from pictures(
-            "width", f"C = {factor}", width.task_of(three, factor), width.RULES, three.budget
+            known, "width", f"C = {factor}", width.task_of(three, factor), width.RULES, three.budget
         )
     four = robustness.SCALES[SCALE]
     task = robustness.task_of(four, four.data)
-    yield from pictures("robustness", "all", task, robustness.RULES, four.budget)
-    yield from language("masked_lm", masked_lm.SCALES[SCALE])
-    yield from language("conditional_lm", conditional_lm.SCALES[SCALE])
+    yield from pictures(known, "robustness", "all", task, robustness.RULES, four.budget)
+    yield from language(known, "masked_lm", masked_lm.SCALES[SCALE])
+    yield from language(known, "conditional_lm", conditional_lm.SCALES[SCALE])
 
 
 def main(out: Path) -> None:
@@ -171,7 +201,7 @@ def main(out: Path) -> None:
     torch.set_num_threads(1)
     try:
         lines = []
-        for row in rows():
+        for row in rows(known_times(path)):
             lines.append(row.line())
             shown.add_row(*lines[-1].values())
     finally:

@@ -38,16 +38,16 @@ SCALES = {
         budget=SMALL.model_copy(update={"epochs": 3}),
     ),
     "decide": Setting(
-        widths=(1, 2, 4),
+        widths=(1, 4),
         rules=("BP",),
-        budget=DECIDE.model_copy(update={"limit": 10_000, "epochs": 8}),
+        budget=DECIDE.model_copy(update={"limit": 10_000, "epochs": 6}),
     ),
     "paper": Setting(
         widths=(1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20),
         budget=PAPER.model_copy(update={"epochs": 40, "weight_decays": (0.0,)}),
     ),
 }
-"""`small`: 2048 of 50 000 samples, widths up to 4. `decide`: 8000, and BP alone, which
+"""`small`: 2048 of 50 000 samples, widths up to 4. `decide`: 8000, C = 1 and 4, BP alone, which
 takes minutes where iPC takes hours. `paper` is for a GPU."""
 
 
