@@ -37,15 +37,16 @@ SCALES = {
         data=("svhn", "cifar10"),
         budget=DECIDE.model_copy(
             update={
-                "limit": 12_000,
-                "epochs": 8,
+                "limit": 10_000,
+                "epochs": 6,
+                "batch": 32,
                 "search": Search(limit=6_000, validation=2_000, epochs=2),
             }
         ),
     ),
     "paper": Setting(budget=PAPER),
 }
-"""`small`: 2048 of 50 000 and more samples, 4 epochs. `decide`: 10 000, 8 epochs, three seeds
+"""`small`: 2048 of 50 000 and more samples, 4 epochs. `decide`: 8000, 6 epochs, three seeds
 at points that a search chooses, the sets of the paper's table. `paper` is for a GPU."""
 
 
