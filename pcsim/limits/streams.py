@@ -10,7 +10,9 @@ value √λ of θ^0 (h = 1 + λ, φ = Φ of that mode; law 42):
 
     loss = φ h/(λ + φ) → τ_x/(λ T)
 
-Weak feedback (small λ) needs long presentations. Times in τ_x.
+Weak feedback (small λ) needs long presentations. What no output uses is not taught, and only
+pulled: there H = 1, and a direction of the inputs of variance v is multiplied by 1 − α φ v with
+each sample (law 45). Times in τ_x.
 """
 
 from __future__ import annotations
@@ -73,3 +75,17 @@ def shortest_presentation(
         good = excess_of_carrying(theta0, wanted, middle) <= tolerance
         low, high = (low, middle) if good else (middle, high)
     return high
+
+
+def kept_unused(variance: npt.ArrayLike, rate: float, samples: float, t: float) -> Floats:
+    """Return what is kept of weights that no output uses, of inputs of these variances.
+
+    `rate` per sample; t = ∞ or a feed-forward start keeps all of it.
+    """
+    pull = rate * share_of_travel(1.0, t) * np.asarray(variance, dtype=float)
+    return np.asarray((1 - pull) ** samples)
+
+
+def samples_until_forgotten(variance: float, rate: float, t: float) -> float:
+    """Return after how many samples such weights have fallen to 1/e."""
+    return float(-1 / np.log1p(-rate * share_of_travel(1.0, t) * variance))

@@ -26,8 +26,10 @@ def simplified(tree: ast.expr, known: Mapping[str, Value]) -> tuple[ast.expr, di
 
 
 def _one_number(value: Value) -> Value:
-    """Return the number that a tensor holds everywhere, if it is one number."""
-    if not isinstance(value, Tensor) or not value.is_floating_point() or not value.numel():
+    """Return the number that a tensor holds everywhere, if it is one number (and has values)."""
+    if not isinstance(value, Tensor) or value.is_meta:
+        return value
+    if not value.is_floating_point() or not value.numel():
         return value
     first = value[(0,) * value.ndim]
     return float(first) if bool((value == first).all()) else value

@@ -1,4 +1,4 @@
-"""Streams, lags and gains: laws 42 to 44, against circuits and exact solutions."""
+"""Streams, lags and gains: laws 42 to 45, against circuits and exact solutions."""
 
 import ct_oracle as ct
 import energy_oracle as oracle
@@ -59,6 +59,33 @@ def test_carrying_over_takes_its_share_of_every_mode(t):
     assert lost == pytest.approx(predicted, rel=0.08)
     whole = theta0 @ streamed(theta0, teacher, t, reset=True)
     np.testing.assert_allclose(whole, teacher, atol=0.03)  # control: nothing is lost with a reset
+
+
+@pytest.mark.parametrize("t", [2.0, 8.0])
+def test_what_no_output_uses_is_forgotten(t):
+    """Neurons learn a stream: θ^1 that θ^0 does not read decays along each variance of the inputs."""
+    rate, samples, deviation = 0.1, 300, np.array([1.0, 0.5, 0.2])
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(samples, 3)) * deviation
+    kept = {}
+    for start in ("carry", "ff"):
+        # one output that reads the first of two hidden units: the second is of no use to it
+        theta0, theta1 = np.array([[1.0, 0.0]]), np.full((2, 3), 0.3)
+        x, steps = np.zeros(2), round(t / 0.02)
+        for one in u:
+            x = theta1 @ one if start == "ff" else x
+            for _ in range(steps):
+                error, wrong = x - theta1 @ one, one[:1] - theta0 @ x
+                x = x + 0.02 * (-error + theta0.T @ wrong)
+                theta1 = theta1 + rate / steps * np.outer(error, one)
+        kept[start] = theta1[1] / 0.3
+    mean = (u**2).mean(0)
+    np.testing.assert_allclose(
+        kept["carry"], streams.kept_unused(mean, rate, samples, t), atol=0.07
+    )
+    np.testing.assert_allclose(kept["ff"], 1, atol=1e-12)  # control: a reset forgets nothing
+    half = streams.samples_until_forgotten(mean[1], rate, t)
+    assert streams.kept_unused(mean[1], rate, half, t) == pytest.approx(np.exp(-1))
 
 
 def test_the_shortest_presentation_loses_what_was_tolerated():
