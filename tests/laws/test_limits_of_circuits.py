@@ -63,7 +63,7 @@ def test_carrying_over_takes_its_share_of_every_mode(t):
 
 @pytest.mark.parametrize("t", [2.0, 8.0])
 def test_what_no_output_uses_is_forgotten(t):
-    """Neurons learn a stream: θ^1 that θ^0 does not read decays along each variance of the inputs."""
+    """Neurons learn a stream: θ^1 that θ^0 does not read decays along each input variance."""
     rate, samples, deviation = 0.1, 300, np.array([1.0, 0.5, 0.2])
     rng = np.random.default_rng(0)
     u = rng.normal(size=(samples, 3)) * deviation
