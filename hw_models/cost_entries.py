@@ -77,6 +77,8 @@ class CostTable(Frozen):
         return {name: one for name, one in named.items() if one.high}
 
 
+_PULSES = entry(0.1, 1.0, 10.0, "assumption: a device gets about one pulse per batch")
+_FEW_BITS = entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory")
 PULSE = {
     "pcm": entry(1e-12, 20e-12, 200e-12, "assumption: 0.1–1 mA at 1–2 V for 10–100 ns, melting"),
     "reram": entry(0.1e-12, 5e-12, 50e-12, "assumption: 50 µA at 1 V for 100 ns"),
@@ -84,15 +86,15 @@ PULSE = {
     "sot_mram": entry(
         0.1e-12, 0.35e-12, 1e-12, "350 fJ per write (arXiv:2510.25853); the range is an assumption"
     ),
-    "dynapse": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
-    "brainscales": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
+    "dynapse": _FEW_BITS,
+    "brainscales": _FEW_BITS,
     "cmos": entry(1e-15, 0.02e-12, 0.5e-12, "assumption: charge packets of a capacitor cell"),
     "fefet": entry(
         6e-15, 60e-15, 0.6e-12, "assumption: 20 µC/cm² switched at 3 V on 0.01, 0.1 and 1 µm²"
     ),
     "sonos": entry(0.01e-12, 0.1e-12, 10e-12, "assumption: 1 fF at 10 V, and its charge pump"),
-    "loihi": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
-    "spinnaker": entry(0.05e-12, 1e-12, 10e-12, "assumption: a few bits of static memory"),
+    "loihi": _FEW_BITS,
+    "spinnaker": _FEW_BITS,
     "photonic": entry(0.05e-12, 1e-12, 10e-12, "assumption: a word of memory behind a heater"),
 }
 """Energy of a pulse by technology, the beginning of a preset's name."""
@@ -125,7 +127,7 @@ CLOCKED = CostTable(
         "the range is an assumption",
     ),
     write=PULSE["reram"],
-    pulses=entry(0.1, 1.0, 10.0, "assumption: a device gets about one pulse per batch"),
+    pulses=_PULSES,
     state=entry(
         0.1e-12,
         1e-12,
@@ -145,7 +147,7 @@ CONTINUOUS = CostTable(
     name="continuous chip, static bias",
     mode="continuous",
     write=PULSE["reram"],
-    pulses=entry(0.1, 1.0, 10.0, "assumption: a device gets about one pulse per batch"),
+    pulses=_PULSES,
     neuron=entry(1e-9, 20e-9, 1e-6, "assumption: ten branches of 1 nA at 1.8 V; 1 µW: 50 nA each"),
     weight=entry(0.05e-9, 0.5e-9, 50e-9, "assumption: three branches of 0.1 nA at 1.8 V"),
 )

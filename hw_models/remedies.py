@@ -46,6 +46,7 @@ def applicable(hardware: Hardware) -> dict[str, tuple[Remedy, Changes]]:
 _MIXED = "Nandakumar et al., Frontiers in Neuroscience 14, 406 (2020), mixed-precision training"
 _CHOPPED = "Rasch, Carta, Fagbohungbe and Gokmen, Nature Communications 15, 7133 (2024)"
 _PERIPHERY = "gain of the periphery"
+_COMPARATOR = "one comparator per weight"
 
 REMEDIES: tuple[Remedy, ...] = (
     Remedy(
@@ -53,7 +54,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "requests add up beside each device; a sum of one pulse is written",
         remedy_changes.accumulated(1),
         devices=1,
-        lines="one comparator per weight",
+        lines=_COMPARATOR,
         sources=(_MIXED,),
     ),
     Remedy(
@@ -61,7 +62,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "requests add up beside each device; a sum of ten pulses is written at once",
         remedy_changes.accumulated(10),
         devices=1,
-        lines="one comparator per weight",
+        lines=_COMPARATOR,
         sources=(_MIXED,),
     ),
     Remedy(
@@ -87,7 +88,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "full conductance stands for a weight of 0.3, and a sum of one pulse is written",
         remedy_changes.matched(0.3, 1),
         devices=1,
-        lines="gain of the periphery, one comparator per weight",
+        lines=f"{_PERIPHERY}, {_COMPARATOR}",
         sources=(_MIXED,),
     ),
     Remedy(
@@ -95,7 +96,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "full conductance stands for a weight of 0.3, and a sum of fifty pulses is written at once",
         remedy_changes.matched(0.3, 50),
         devices=1,
-        lines="gain of the periphery, one comparator per weight",
+        lines=f"{_PERIPHERY}, {_COMPARATOR}",
         sources=(_MIXED,),
     ),
     Remedy(
