@@ -77,6 +77,24 @@ def test_the_best_and_the_best_without_a_controller_go_on():
     assert [one.names for one in chosen] == [("a",), ("b",), ("c",), ("e",)]
 
 
+def test_the_best_remedy_comes_first_at_its_best_rate():
+    scores = {"nothing": (0.3, 0.2), "range matched": (0.5, 0.7), "range halved": (0.6, 0.6)}
+
+    class Fake(Rounds):
+        def measure(self, name, job, setting):
+            score = np.array(scores[name.rpartition(", ")[2]])
+            variables = {"score": rounds.Variable(("rate",), score)}
+            return rounds.Result(variables, {"rate": np.array([0.1, 0.2])}, {"refused": ""})
+
+    asked = dict.fromkeys(((), ("range matched",), ("range halved",)), (0.1, 0.2))
+    ranked = Fake(TINY, None).candidates("sot_mram", asked, 1)
+    assert [(one.names, one.score, one.rate) for one in ranked] == [
+        (("range matched",), 0.7, 0.2),
+        (("range halved",), 0.6, 0.1),
+        ((), 0.3, 0.1),
+    ]
+
+
 def test_what_is_not_rescued_is_tried_with_partners(monkeypatch):
     """The best single one behind each that follows; none where the best is good enough."""
     scale = Scale(40, 40, 2, 2, (0.05,), 1, 2)

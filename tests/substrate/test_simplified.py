@@ -11,6 +11,7 @@ MADE = torch.Generator().manual_seed(1)
 FIXED = {
     "zero": 0.0,
     "one": 1.0,
+    "two": 2.0,
     "alike": torch.full(SHAPE, 0.3),
     "none": torch.zeros(SHAPE),
     "spread": 0.5 + torch.rand(SHAPE, generator=MADE),
@@ -28,6 +29,7 @@ TEXTS = {
     "(1 - s*s)*(1 - s*s) + exp(s*s)": {"s"},
     "s*int(abs(s) > alike) + floor(s/alike + 0.5)": {"s"},
     "zero*s": set(),
+    "two - (two + s)*two + (w - two)/two + two*abs(s) + two/(two + abs(w))": {"s", "w"},
     "(s + spread)/(alike - none)": {"s"},
 }
 
